@@ -1,8 +1,4 @@
-"""The functions of ``import placer``: each is a thin door to the code of the command that has its name.
-
-Belongs here: arguments as Python has them, named as the flags of the commands are; errors of type that say what was
-expected. Does not: anything that decides, judges or draws.
-"""
+"""The functions of ``import placer``: each is a thin door to the code of the command that has its name."""
 
 from __future__ import annotations
 
@@ -31,23 +27,6 @@ if TYPE_CHECKING:
     from placer.progress import Progress
     from placer.result import TracePoint
 
-__all__ = [
-    "ComparisonTable",
-    "audit",
-    "compare",
-    "defrag",
-    "explain",
-    "generate",
-    "plot",
-    "preempt",
-    "read",
-    "repair",
-    "report",
-    "score",
-    "solve",
-    "verify",
-]
-
 #: A limit of time: seconds, or a duration such as ``10s`` or ``1m30s``.
 Seconds = float | str
 
@@ -60,14 +39,11 @@ Placed = Placement | Result | Mapping[Any, str]
 
 @dataclass(frozen=True, slots=True)
 class _ReadFrom:
-    """What an instance was read from, so that it can be read again with more objects."""
-
     sources: tuple[str | Path | Text, ...]
     edits: Mapping[str, Any]
     reading: Mapping[str, Any]
 
     def again(self, objects: Sequence[str] = ()) -> Instance:
-        """The instance with some objects added, each given as JSON."""
         from placer.read import read as read_sources
         from placer.wanted import wanted_text
 
@@ -96,9 +72,8 @@ def read(
     Parameters
     ----------
     sources
-        Paths of files and folders; Kubernetes objects as dicts, as the Kubernetes client or another one has them, or
-        lists of these; a :class:`placer.Model`; what :func:`placer.generate` made. All of them together are one
-        instance. None: what is in the cluster.
+        Paths, Kubernetes objects as dicts or of a client, lists of these, a :class:`placer.Model`, or generated.
+        All of them together are one instance. None: the content of the cluster.
     scheduler_name
         Whose pending pods are ours; default: any scheduler's, of a snapshot those that it was taken for.
     strict
@@ -106,9 +81,9 @@ def read(
     with_, without, set_
         What if: objects added, removed, changed, as the options of these names take them.
     lenient
-        Objects that cannot be read are findings, and what depends on them waits.
+        Objects that cannot be read are findings.
     kubeconfig, context
-        Which cluster, where there are no sources; default: the one that kubectl asks.
+        Which cluster, where there are no sources; default: as kubectl.
     display
         Show progress on standard error.
 
@@ -116,10 +91,8 @@ def read(
     ------
     BadInstance, StrictFindings, UsageError
         As :func:`placer.read.read`.
-    ClusterError
-        The cluster does not answer.
-    TypeError
-        A source is neither a path nor an object.
+    ClusterError, TypeError
+        The cluster does not answer; a source is neither a path nor an object.
 
     Examples
     --------
@@ -151,7 +124,6 @@ def read(
 
 
 def _origin(instance: Instance) -> _ReadFrom:
-    """What an instance was read from."""
     _expect("instance", instance, Instance)
     found = _ORIGINS.get(id(instance))
     if found is None:
@@ -167,7 +139,6 @@ _MAKES = {Instance: "placer.read({value!r}) makes one"}
 
 
 def _expect(name: str, value: object, kind: type) -> None:
-    """Refuse an argument of another type."""
     if not isinstance(value, kind):
         hint = f"; {_MAKES[kind].format(value=value)}" if kind in _MAKES and isinstance(value, (str, Path)) else ""
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
@@ -175,7 +146,6 @@ def _expect(name: str, value: object, kind: type) -> None:
 
 
 def _seconds(name: str, value: Seconds | None) -> float | None:
-    """Seconds of a limit; None: there is none."""
     expected = "expected seconds or a duration such as 10s or 1m30s"
     if isinstance(value, str):
         from placer.deadline import duration
@@ -190,7 +160,6 @@ def _seconds(name: str, value: Seconds | None) -> float | None:
 
 
 def _placement(instance: Instance, value: Placed) -> Placement:
-    """A placement, whichever way it is given."""
     _expect("instance", instance, Instance)
     if isinstance(value, Result):
         if value.placement is None:
@@ -205,7 +174,7 @@ def _placement(instance: Instance, value: Placed) -> Placement:
 
 
 def _asked(instance: Instance, value: Placed) -> tuple[Instance, Placement]:
-    """The instance that a placement speaks of, with wanted pods and without lost nodes; and the placement."""
+    """With wanted pods and without lost nodes."""
     from placer.disruption import as_asked
 
     placement = _placement(instance, value)
@@ -230,7 +199,6 @@ def _planned(
     display: bool,
     **limits: int | None,
 ) -> Result:
-    """Decide what must go or move, with the lines that say so."""
     _expect("instance", instance, Instance)
     limit = _seconds("time_limit", time_limit)
     with _progress(display, limit) as progress:
@@ -260,9 +228,7 @@ def solve(
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    method
+    instance, method
         ``auto`` (never worse than ``greedy``), ``greedy``, ``exact``, ``decomposed`` or ``milp``.
     time_limit
         Seconds of the whole call, or a duration such as ``10s``. None: until everything is proved.
@@ -290,10 +256,8 @@ def solve(
 
     Raises
     ------
-    UsageError
-        An argument is out of its range.
-    TypeError
-        An argument is of another type; the message says which type was expected.
+    UsageError, TypeError
+        An argument is out of its range, or of another type.
     """
     from placer.solve import solve as decide
 
@@ -316,13 +280,11 @@ def solve(
 
 
 def verify(instance: Instance, placement: Placed) -> list[Violation]:
-    """Find every rule that a placement breaks; nothing where it breaks none.
+    """Find every rule that a placement breaks.
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    placement
+    instance, placement
         A placement of any origin, a result, or a mapping of pods to nodes.
     """
     from placer.verify import verify as judge
@@ -357,7 +319,7 @@ def explain(
     Parameters
     ----------
     instance
-        What :func:`placer.read` returned; its sources are read again for each change that is tried.
+        Its sources are read again for each change that is tried.
     group
         One group, or the one of a pod, as ``namespace/name``; default: all that wait.
     time_limit, display
@@ -395,21 +357,14 @@ def preempt(
     seed: int = 0,
     display: bool = False,
 ) -> Result:
-    """Find out which running pods must go for groups that wait: the least, with a proof.
+    """Find out which running pods must go for groups that wait: the least, with a proof. Nothing is carried out.
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    for_
+    instance, for_
         One group, or the one of a pod, as ``namespace/name``; default: all that wait.
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
-
-    Returns
-    -------
-    Result
-        Verified; its placement names evictions, moves and steps. Nothing is carried out.
     """
     from placer.preempt import group_named
     from placer.preempt import preempt as decide
@@ -433,11 +388,11 @@ def defrag(
 ) -> Result:
     """Find out which running pods must move for a wanted job, or for domains to be empty: the least, with a proof.
 
+    Nothing is carried out.
+
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    want
+    instance, want
         ``N x PODS x RESOURCES @ TIER``, such as ``4 x 8 x nvidia.com/gpu=8 @ 1``, or a file with a job.
     free_domains
         ``K@TIER`` in place of it: so many HyperNodes of a tier are to be empty.
@@ -445,11 +400,6 @@ def defrag(
         Never move more pods; default: any number.
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
-
-    Returns
-    -------
-    Result
-        Verified; its placement names moves and steps. Nothing is carried out.
     """
     from placer.preempt import room_asked
     from placer.summary.preempting import defrag_lines
@@ -471,21 +421,14 @@ def repair(
     seed: int = 0,
     display: bool = False,
 ) -> Result:
-    """Place the pods of lost nodes again, and disturb the rest least.
+    """Place the pods of lost nodes again, and disturb the rest least. Nothing is carried out.
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    lost
+    instance, lost
         Names of nodes to count as lost; default: those that are not Ready.
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
-
-    Returns
-    -------
-    Result
-        Verified; its placement names bindings, moves and steps. Nothing is carried out.
     """
     from placer.preempt import lost_named
     from placer.preempt import repair as decide
@@ -498,19 +441,12 @@ def repair(
 
 
 def audit(instance: Instance, *, time_limit: Seconds | None = 60.0, display: bool = False) -> list[AuditEntry]:
-    """Compare what runs, whoever placed it, with the rules and with the best there is.
+    """Compare each group that runs, whoever placed it, with the rules and with the best there is.
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    time_limit, display
+    instance, time_limit, display
         As of :func:`placer.solve`.
-
-    Returns
-    -------
-    list[AuditEntry]
-        One for each group that runs.
     """
     from placer.audit.groups import audit as look
     from placer.deadline import Deadline
@@ -525,22 +461,14 @@ def audit(instance: Instance, *, time_limit: Seconds | None = 60.0, display: boo
 
 
 class ComparisonTable(list["ComparisonRow"]):
-    """Rows of a comparison, which a notebook shows as the table that ``placer compare`` prints.
-
-    Parameters
-    ----------
-    instance
-        What was decided upon.
-    rows
-        One for each policy.
-    """
+    """Rows of a comparison, one for each policy, which a notebook shows as ``placer compare`` prints them."""
 
     def __init__(self, instance: Instance, rows: Sequence[ComparisonRow]) -> None:
         super().__init__(rows)
         self.instance = instance
 
     def summary(self) -> str:
-        """What ``placer compare`` prints, as text."""
+        """The same as text."""
         from placer.laboratory.commands.comparing import print_rows
         from placer.summary import as_text
 
@@ -569,9 +497,7 @@ def compare(
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    policies
+    instance, policies
         Names, as ``placer compare --policies`` takes them; or a mapping from a name to a function of a module, to a
         placement or to a result, and from a name that is known to None. Default: every policy, greedy and auto.
     scheduler_config
@@ -579,12 +505,7 @@ def compare(
     time_limit, work_limit, workers, seed, display
         As of :func:`placer.solve`; of each method.
     strict
-        What is to be said of a placement in a file is an error.
-
-    Returns
-    -------
-    ComparisonTable
-        A list of :class:`placer.laboratory.compare.ComparisonRow`, one for each policy.
+        Faults of a placement in a file are errors.
     """
     from tempfile import TemporaryDirectory
 
@@ -611,7 +532,6 @@ def compare(
 
 
 def _own(instance: Instance, name: str, policy: Any, folder: Path) -> str:
-    """A policy as ``--policies`` names it: a placement by way of a file, a function by its module."""
     if policy is None:
         return name
     if callable(policy):
@@ -656,28 +576,14 @@ def generate(family: str, **options: Any) -> Generated:
 
 
 def plot(instance: Instance, placement: Placed | None = None, *, title: str = "", axes: Any = None) -> Any:
-    """Draw what runs and what a placement adds: a column for each node, a square for each GPU, a colour for each group.
+    """Draw the nodes and a placement: a column for each node, a square for each GPU, a colour for each group.
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    placement
-        As :func:`placer.verify` takes it; None: what runs now.
-    title
-        What stands above.
-    axes
-        Where to draw, of matplotlib; default: a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Where it was drawn.
-
-    Raises
-    ------
-    UsageError
-        matplotlib is not installed.
+    instance, placement
+        As :func:`placer.verify` takes it; None: the present.
+    title, axes
+        Axes of matplotlib to draw on; default: a new figure, which needs matplotlib (:class:`UsageError`).
     """
     from placer.laboratory.figures.drawing import draw_nodes
 
@@ -693,25 +599,18 @@ def report(
     comparison: Sequence[ComparisonRow] | None = None,
     strict: bool = False,
 ) -> Path:
-    """Write one HTML page that shows a cluster, and what a placement makes of it.
+    """Write one HTML page that shows a cluster and a placement; returns its path.
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
-    placement
-        As :func:`placer.verify` takes it; None: what runs now.
+    instance, placement
+        As :func:`placer.verify` takes it; None: the present.
     output
-        Where to write, ``.html``.
+        A path that ends in ``.html``.
     comparison
-        What :func:`placer.compare` returned.
+        Of :func:`placer.compare`.
     strict
         Findings are errors.
-
-    Returns
-    -------
-    Path
-        The file.
     """
     from placer.document import bindings_document, placement_document
     from placer.manifests import Text

@@ -1,41 +1,13 @@
-"""Every code that placer says, with what it means: reasons, findings, and what is written into a cluster.
-
-Belongs here: the codes as types, so that mypy checks each use, and the words that explain them. Does not: when a code
-is said; what Volcano itself would write into the status of its PodGroups (``placer.cluster.writing``).
-The site makes the page ``models/codes.md`` from this.
-"""
+"""Every code that placer says, with its meaning: reasons, findings, and texts that are written into a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-__all__ = [
-    "CONDITIONS",
-    "EVENTS",
-    "FINDINGS",
-    "NO_ERRORS",
-    "REASONS",
-    "Code",
-    "ConditionReason",
-    "EventReason",
-    "FindingCode",
-    "ReasonCode",
-]
-
 
 class Code(NamedTuple):
-    """What is told of one code.
-
-    Parameters
-    ----------
-    meaning
-        One sentence.
-    example
-        A message as it comes with the code.
-    remedy
-        What to do about it, in one or two sentences.
-    """
+    """One code: its meaning in one sentence, an example of a message, and a remedy."""
 
     meaning: str
     example: str

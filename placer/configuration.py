@@ -1,37 +1,29 @@
-"""The configuration of passes in one file: which keys there are, which values they may have, what is wrong with one.
+"""The options of passes, each declared once: key of a file, flag of ``run``, default, help, values and faults.
 
-A file is a mapping in YAML or JSON, as Kubernetes' components are configured: ``apiVersion``, ``kind``, and keys that
-are flags of ``run`` by the same names (``timeLimit`` is ``--time-limit``). What is left out is the flag's default.
+A file is a mapping in YAML or JSON whose keys, besides ``apiVersion`` and ``kind``, are flags (``timeLimit`` is
+``--time-limit``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
-
-from placer.deadline import duration as read_duration
-from placer.errors import BadInstance
+from placer.deadline import duration
 from placer.legible import found_like, shown
-from placer.manifests import read_texts
-from placer.manifests.syntax import YamlError, documents
+from placer.methods import METHODS
 
-__all__ = ["Configuration", "key_of", "parse_address", "read_configuration", "seconds_of", "wrong_values"]
+__all__ = ["METHOD_HELP", "OPTIONS", "Kind", "Option", "parse_address", "read_configuration", "seconds_of"]
 
-
-def _seconds(value: object) -> object:
-    """Read a duration; ``inf`` is a word in YAML, and nothing at all in JSON."""
-    try:
-        return read_duration(value) if isinstance(value, str) and (value == "inf" or value[-1:].isalpha()) else value
-    except ValueError:
-        return value
+METHOD_HELP = f"one of {', '.join(METHODS)} (default auto: never worse than greedy)"
+_DAY, _HOUR = 86400, 3600
 
 
 def seconds_of(text: str) -> float:
-    """Read how often passes are made.
+    """Read the period of passes.
 
     Raises
     ------
@@ -43,15 +35,14 @@ def seconds_of(text: str) -> float:
     >>> seconds_of("30s"), seconds_of("1m30s")
     (30.0, 90.0)
     """
-    found = read_duration(text)
-    if not 1 <= found <= 3600:
+    found = duration(text)
+    if not 1 <= found <= _HOUR:
         raise ValueError(text)
     return found
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Read where to listen: a host and a port; the host may be left out: every address of the machine. One of IPv6 is
-    in brackets.
+    """Read a host and a port to listen at; no host: every address of the machine. IPv6 is in brackets.
 
     Raises
     ------
@@ -70,102 +61,312 @@ def parse_address(text: str) -> tuple[str, int]:
     return inner or host, int(port)
 
 
-def _address(value: str) -> str:
-    parse_address(value)
-    return value
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
 
 
-def _duration(value: str) -> str:
-    seconds_of(value)
-    return value
+class Kind(Enum):
+    """Kind of value, in words for messages."""
+
+    SWITCH = "true or false"
+    TEXT = "a text"
+    WHOLE = "a whole number"
+    SECONDS = "a number"
+    NAMES = "a list of texts"
+    PERIOD = "a duration of 1s to 1h, such as 30s or 1m30s"
+    ADDRESS = "an address and a port, such as :8080"
 
 
-Duration = Annotated[
-    str, AfterValidator(_duration), Field(description="a duration of 1s to 1h, such as 30s or 1m30s", min_length=1)
-]
-Address = Annotated[
-    str, AfterValidator(_address), Field(description="an address and a port, such as :8080", min_length=1)
-]
-Hour = Annotated[float, Field(ge=0, le=3600), BeforeValidator(_seconds)]
-Name = Annotated[str, Field(min_length=1)]
+#: Types of values but texts; a list of names that is empty fits none.
+_TYPES: Mapping[Kind, Any] = {Kind.SWITCH: bool, Kind.WHOLE: int, Kind.SECONDS: float, Kind.NAMES: ()}
+_READ: Mapping[Kind, Callable[[str], object]] = {Kind.PERIOD: seconds_of, Kind.ADDRESS: parse_address}
+_OF_FLAG = {Kind.WHOLE: int, Kind.SECONDS: duration, Kind.NAMES: _names}
+_METAVAR = {Kind.WHOLE: "N", Kind.SECONDS: "DURATION", Kind.PERIOD: "DURATION", Kind.ADDRESS: "ADDRESS"}
 
 
-class Configuration(BaseModel):
-    """Every key; None: left out. A test holds them equal to the flags of ``run``."""
+class Option(NamedTuple):
+    """An option, by the name that argparse has for its flag; ``least`` and ``most`` are bounds of numbers."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True)
+    name: str
+    kind: Kind
+    help: str
+    default: Any = None
+    metavar: str | None = None
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    group: str = ""
 
-    api_version: Literal["placer.dev/v1alpha1"]
-    kind: Literal["Configuration"]
-    kubeconfig: Name | None = None
-    context: Name | None = None
-    scheduler_name: Name | None = None
-    strict: bool | None = None
-    method: Literal["auto", "greedy", "exact", "decomposed", "milp"] | None = None
-    time_limit: Annotated[float, BeforeValidator(_seconds)] | None = None
-    namespace_budget: Name | None = None
-    workers: int | None = None
-    seed: int | None = None
-    dry_run: Literal["client", "server"] | None = None
-    bind_workers: Annotated[int, Field(ge=1, le=256)] | None = None
-    gang_grace: Hour | None = None
-    half_bound_patience: Annotated[float, Field(ge=0), BeforeValidator(_seconds)] | None = None
-    roll_back: bool | None = None
-    settle: Annotated[float, Field(ge=0, le=600), BeforeValidator(_seconds)] | None = None
-    cool_down: Annotated[float, Field(ge=0, le=86400), BeforeValidator(_seconds)] | None = None
-    inqueue: bool | None = None
-    leader_elect_resource_namespace: Name | None = None
-    leader_elect_resource_name: Name | None = None
-    no_conditions: bool | None = None
-    no_events: bool | None = None
-    no_group_status: bool | None = None
-    tell_limit: Hour | None = None
-    save: Name | None = None
-    save_keep: Annotated[int, Field(ge=1)] | None = None
-    save_keep_bytes: Annotated[int, Field(ge=1)] | None = None
-    namespaces: Annotated[list[Name], Field(min_length=1)] | None = None
-    node_selector: Name | None = None
-    max_bindings: Annotated[int, Field(ge=1)] | None = None
-    max_evictions_per_hour: Annotated[int, Field(ge=0)] | None = None
-    gone_within: Hour | None = None
-    hold_room: Hour | None = None
-    controllers: Annotated[list[Literal["AppGroup", "NetworkTopology", "HyperNode"]], Field(min_length=1)] | None = None
-    every: Duration | None = None
-    metrics_bind_address: Address | None = None
-    report_bind_address: Address | None = None
-    enforce: Literal["bind", "gates"] | None = None
+    @property
+    def key(self) -> str:
+        """The key in a file."""
+        first, *rest = self.name.split("_")
+        return first + "".join(map(str.capitalize, rest))
+
+    @property
+    def flag(self) -> str:
+        """The flag on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def expected(self) -> str:
+        """Its values in words."""
+        if self.choices and self.kind is Kind.TEXT:
+            return f"one of {', '.join(self.choices)}"
+        if self.least is None:
+            return self.kind.value
+        bounds = f"at least {self.least:g}" if self.most is None else f"{self.least:g} to {self.most:g}"
+        return f"{self.kind.value}, {bounds}"
+
+    def add_to(self, group: Any) -> None:
+        """Add the flag to a parser, or a group of one."""
+        if self.kind is Kind.SWITCH:
+            group.add_argument(self.flag, action="store_true", help=self.help)
+            return
+        known: dict[str, Any] = {"type": _OF_FLAG[self.kind]} if self.kind in _OF_FLAG else {}
+        if self.choices and self.kind is Kind.TEXT:
+            known["choices"] = self.choices
+        if self.name == "dry_run":
+            known |= {"nargs": "?", "const": "client"}
+        metavar = self.metavar or _METAVAR.get(self.kind)
+        action = group.add_argument(self.flag, default=self.default, metavar=metavar, help=self.help, **known)
+        action.hidden = self.name.startswith("leader_elect")
+
+    def read(self, value: Any) -> Any:
+        """A value of a file; seconds may be a duration, and ``inf`` has no other form in JSON."""
+        if self.kind is not Kind.SECONDS:
+            return value
+        if isinstance(value, str) and (value == "inf" or value[-1:].isalpha()):
+            with suppress(ValueError):
+                return duration(value)
+        return float(value) if type(value) is int else value
+
+    def faults(self, value: Any) -> Iterator[tuple[str, str]]:
+        """The faults of a value: place in it, and text."""
+        wrong = [("", value)]
+        if self.kind is Kind.NAMES and isinstance(value, list) and value:
+            wrong = [(f"[{at}]", each) for at, each in enumerate(value) if not self._is_text(each)]
+        elif self._fits(self.read(value)):
+            return
+        yield from ((place, f"found {shown(json.dumps(each))}, expected {self.expected}") for place, each in wrong)
+
+    def _is_text(self, value: object) -> bool:
+        return isinstance(value, str) and bool(value) and (not self.choices or value in self.choices)
+
+    def _fits(self, value: Any) -> bool:
+        if not isinstance(value, _TYPES.get(self.kind, str)) or isinstance(value, bool) != (self.kind is Kind.SWITCH):
+            return False
+        if self.kind in _READ:
+            with suppress(ValueError):
+                return bool(_READ[self.kind](value))
+            return False
+        if self.kind is Kind.TEXT:
+            return self._is_text(value)
+        return self.least is None or bool(self.least <= value and (self.most is None or value <= self.most))
 
 
-#: What says that a mapping is a configuration, and is no flag.
-HEAD = ("api_version", "kind")
-
-
-def key_of(name: str) -> str:
-    """The key of a flag, which argparse calls so.
-
-    Examples
-    --------
-    >>> key_of("time_limit")
-    'timeLimit'
-    """
-    return to_camel(name)
+_ALL = (
+    Option(
+        "kubeconfig",
+        Kind.TEXT,
+        "default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
+        metavar="FILE",
+        group="cluster",
+    ),
+    Option("context", Kind.TEXT, "one of the kubeconfig's; default its current one", metavar="NAME", group="cluster"),
+    Option(
+        "scheduler_name",
+        Kind.TEXT,
+        "whose pending pods are ours; '*', any scheduler's, only with --dry-run (default placer)",
+        "placer",
+        "NAME",
+    ),
+    Option("strict", Kind.SWITCH, "findings are errors (exit 3): nothing is bound"),
+    Option("method", Kind.TEXT, METHOD_HELP, "auto", "METHOD", choices=METHODS, group="searching"),
+    Option("time_limit", Kind.SECONDS, "until the first binding (default 20)", 20.0, group="searching"),
+    Option(
+        "namespace_budget",
+        Kind.TEXT,
+        "budget of each namespace: terms=N,resources=N,bytes=N, default or off",
+        "default",
+        "BUDGET",
+        group="searching",
+    ),
+    Option("workers", Kind.WHOLE, "solver threads (default: the cores there are)", group="searching"),
+    Option("seed", Kind.WHOLE, "default 0", 0, group="searching"),
+    Option(
+        "dry_run",
+        Kind.TEXT,
+        "write nothing; =server: let the server try each binding and keep none",
+        "",
+        choices=("client", "server"),
+        group="binding",
+    ),
+    Option("bind_workers", Kind.WHOLE, "bindings at a time (default 16)", 16, None, 1, 256, group="binding"),
+    Option(
+        "gang_grace",
+        Kind.SECONDS,
+        "how long a gang may go without another of its pods being bound, before it is given up (default 30)",
+        *(30.0, None, 0, _HOUR),
+        group="binding",
+    ),
+    Option(
+        "half_bound_patience",
+        Kind.SECONDS,
+        "how long a gang may be half-bound before its bound pods are deleted; inf: for ever (default 300)",
+        *(300.0, None, 0),
+        group="binding",
+    ),
+    Option("roll_back", Kind.SWITCH, "the same as --half-bound-patience 0: at the end of the pass", group="binding"),
+    Option(
+        "settle",
+        Kind.SECONDS,
+        "most seconds that a pass without --every waits for kubelets at the end (default 5)",
+        *(5.0, None, 0, 600),
+        group="binding",
+    ),
+    Option(
+        "cool_down",
+        Kind.SECONDS,
+        "how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
+        "workload that several kubelets reject is retried with back-off",
+        *(300.0, None, 0, _DAY),
+        group="binding",
+    ),
+    Option(
+        "inqueue",
+        Kind.SWITCH,
+        "move Pending PodGroups of our pods and Volcano jobs to Inqueue first; not where vc-scheduler runs",
+        group="binding",
+    ),
+    Option(
+        "namespaces", Kind.NAMES, "place pods of these namespaces alone (default all)", None, "NAME,...", group="guards"
+    ),
+    Option(
+        "node_selector",
+        Kind.TEXT,
+        "bind to nodes with these labels alone, as kubectl takes them: pool=batch,!spare (default all)",
+        metavar="SELECTOR",
+        group="guards",
+    ),
+    Option(
+        "max_bindings",
+        Kind.WHOLE,
+        "most pods bound in a pass, in whole gangs (default any number)",
+        least=1,
+        group="guards",
+    ),
+    Option(
+        "max_evictions_per_hour",
+        Kind.WHOLE,
+        "most pods evicted or moved within an hour, where the Policy's disruption has it so (default 0: none)",
+        *(0, None, 0),
+        group="making room",
+    ),
+    Option(
+        "gone_within",
+        Kind.SECONDS,
+        "how long a pass waits until evicted pods are gone, and moved ones were made again (default 30)",
+        *(30.0, None, 0, _HOUR),
+        group="making room",
+    ),
+    Option(
+        "hold_room",
+        Kind.SECONDS,
+        "how long room that was made is held for its gang by the passes that follow (default 600)",
+        *(600.0, None, 0, _HOUR),
+        group="making room",
+    ),
+    Option(
+        "leader_elect_resource_namespace",
+        Kind.TEXT,
+        "of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
+        "pod this runs in, else placer)",
+        metavar="NAMESPACE",
+        group="leader election",
+    ),
+    Option(
+        "leader_elect_resource_name",
+        Kind.TEXT,
+        "of that Lease; the record is called NAME-gangs (default placer)",
+        metavar="NAME",
+        group="leader election",
+    ),
+    Option(
+        "no_conditions", Kind.SWITCH, "leave conditions of pods and of Kubernetes' PodGroups alone", group="telling"
+    ),
+    Option("no_events", Kind.SWITCH, "write no Events", group="telling"),
+    Option(
+        "no_group_status", Kind.SWITCH, "leave Volcano's PodGroups alone, as where vc-scheduler runs", group="telling"
+    ),
+    Option(
+        "tell_limit",
+        Kind.SECONDS,
+        "most seconds for all of this; the next pass writes the rest (default 20)",
+        *(20.0, None, 0, _HOUR),
+        group="telling",
+    ),
+    Option(
+        "controllers",
+        Kind.NAMES,
+        "write in place of controllers of AppGroup, NetworkTopology, HyperNode (default: of none)",
+        metavar="KIND,...",
+        choices=("AppGroup", "NetworkTopology", "HyperNode"),
+        group="telling",
+    ),
+    Option(
+        "save",
+        Kind.TEXT,
+        "keep the snapshot and the Placement of the pass there, for `placer solve`",
+        metavar="FOLDER",
+        group="telling",
+    ),
+    Option("save_keep", Kind.WHOLE, "most passes that are kept there (default: all)", least=1, group="telling"),
+    Option(
+        "save_keep_bytes", Kind.WHOLE, "most bytes of them together (default: any)", None, "BYTES", 1, group="telling"
+    ),
+    Option(
+        "every",
+        Kind.PERIOD,
+        "pass after pass: when something has changed, and at least so often (10s, 1m30s); default: one pass",
+    ),
+    Option(
+        "metrics_bind_address",
+        Kind.ADDRESS,
+        "with --every: where /metrics, /livez and /readyz are answered (:8080); default: nowhere",
+    ),
+    Option(
+        "report_bind_address",
+        Kind.ADDRESS,
+        "with --every: where /report shows the last pass (127.0.0.1:8090, for kubectl port-forward). "
+        "The page names the objects of every namespace, and asks nobody who they are; default: nowhere",
+    ),
+    Option(
+        "enforce",
+        Kind.TEXT,
+        "gates: decide for pods with the gate placer.dev/hold, too, and let their own scheduler bind them there",
+        "bind",
+        choices=("bind", "gates"),
+    ),
+)
+#: Every option by name, in the order of ``--help``.
+OPTIONS = {each.name: each for each in _ALL}
+_HEAD = {"apiVersion": "placer.dev/v1alpha1", "kind": "Configuration"}
 
 
 def read_configuration(file: str) -> tuple[dict[str, Any], list[str]]:
-    """Read a file.
-
-    Parameters
-    ----------
-    file
-        Its path; ``-``: standard input.
+    """Read a file, or ``-``, standard input.
 
     Returns
     -------
     dict
-        What it says, by what argparse calls the flags; nothing where something is wrong.
+        Values by names of options; empty where there are faults.
     list
-        Everything that is wrong: file, key, what was found, what was expected.
+        All faults: file, key, what was found and expected.
     """
+    from placer.errors import BadInstance
+    from placer.manifests.syntax import YamlError
+
     try:
         written = _parsed(file)
     except BadInstance as error:
@@ -174,83 +375,30 @@ def read_configuration(file: str) -> tuple[dict[str, Any], list[str]]:
         return {}, [f"{file}: {error.place}: found {error.found}, expected {error.expected}"]
     if not isinstance(written, dict):
         return {}, [f"{file}: found {shown(json.dumps(written))}, expected one mapping of keys to values"]
-    try:
-        found = Configuration.model_validate(written)
-    except ValidationError as error:
-        return {}, [f"{file}: {each}" for each in _faults(error)]
-    return found.model_dump(exclude_none=True, exclude=set(HEAD)), []
-
-
-def wrong_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Find the values of flags that no key may have, as argparse calls them: name, and what is wrong.
-
-    Examples
-    --------
-    >>> list(wrong_values({"settle": -1.0, "gang_grace": 5.0}))
-    [('settle', 'found -1.0, expected a number, 0 to 600')]
-    """
-    said = {key_of(name): each for name, each in values.items() if each is not None}
-    names = {key_of(name): name for name in values}
-    try:
-        Configuration.model_validate({"apiVersion": "placer.dev/v1alpha1", "kind": "Configuration", **said})
-    except ValidationError as error:
-        for fault in _faults(error):
-            key, _, text = fault.partition(": ")
-            yield names[key.partition("[")[0]], text
+    if faults := [f"{file}: {each}" for each in _faults(written)]:
+        return {}, faults
+    values = ((each.name, each.read(written.get(each.key))) for each in _ALL)
+    return {name: value for name, value in values if value is not None}, []
 
 
 def _parsed(file: str) -> object:
-    texts = read_texts([file])
-    found = [each for text in texts for each in documents(bytes(text.data)) if each.pieces]
+    from placer.manifests import read_texts
+    from placer.manifests.syntax import documents
+
+    found = [each for text in read_texts([file]) for each in documents(bytes(text.data)) if each.pieces]
     values = [json.loads("".join(each.pieces)) for each in found]
     return values[0] if len(values) == 1 else values
 
 
-def _faults(error: ValidationError) -> Iterator[str]:
-    """What is wrong, key by key."""
-    for each in error.errors(include_url=False, include_context=False):
-        key, place = str(each["loc"][0]), _path(each["loc"])
-        if each["type"] == "extra_forbidden":
-            hint = found_like(key, _schema())
-            yield f"{place}: found a key that there is not, expected one that is a flag of `placer run`{hint}"
-        elif each["type"] == "missing":
-            yield f"{place}: found nothing, expected {_expected(_schema()[key])}"
-        else:
-            yield f"{place}: found {_shown(each['input'])}, expected {_expected(_schema()[key])}"
-
-
-def _path(loc: Sequence[str | int]) -> str:
-    return str(loc[0]) + "".join(f"[{each}]" for each in loc[1:])
-
-
-def _shown(value: object) -> str:
-    return shown(json.dumps(value))
-
-
-def _schema() -> dict[str, Any]:
-    """Key to the JSON Schema of its value."""
-    found: dict[str, Any] = Configuration.model_json_schema(by_alias=True)["properties"]
-    return found
-
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
-    own = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
-    if "description" in own:
-        return str(own["description"])
-    if "const" in own:
-        return str(own["const"])
-    if "enum" in own:
-        return f"one of {', '.join(own['enum'])}"
-    low, high = own.get("minimum"), own.get("maximum")
-    between = "" if low is None else f", {low:g} to {high:g}" if high is not None else f", at least {low:g}"
-    return _TYPES[own["type"]] + between
-
-
-_TYPES = {
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "array": "a list of texts",
-}
+def _faults(written: Mapping[str, object]) -> Iterator[str]:
+    for key, value in _HEAD.items():
+        if written.get(key) != value:
+            found = shown(json.dumps(written[key])) if key in written else "nothing"
+            yield f"{key}: found {found}, expected {value}"
+    for each in _ALL:
+        if written.get(each.key) is not None:
+            yield from (f"{each.key}{place}: {text}" for place, text in each.faults(written[each.key]))
+    keys = [*_HEAD, *(each.key for each in _ALL)]
+    for key in (each for each in written if each not in keys):
+        like = found_like(key, keys)
+        yield f"{key}: found a key that there is not, expected one that is a flag of `placer run`{like}"

@@ -1,4 +1,4 @@
-"""How many cores there are for this process, which a container or ``taskset`` may have given a part of the machine."""
+"""How many cores this process may use: a container or ``taskset`` may give it a part of the machine."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["usable_cores"]
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use, at least 1; where the system does not say, those of the machine."""
+    """Cores that this process may use, at least 1."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -25,7 +25,7 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def duration(text: str) -> float:
-    """Read seconds: a plain number, or a duration as Go and Kubernetes write it.
+    """Seconds of a plain number, or of a duration as Go and Kubernetes write it.
 
     Raises
     ------
@@ -44,12 +44,7 @@ def duration(text: str) -> float:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment by which work is to be over; who works looks at it between two steps.
-
-    Parameters
-    ----------
-    at
-        The moment, by ``time.monotonic()``; infinite, the default: never.
+    """A moment ``at``, by ``time.monotonic()``, by which work is to be over; who works looks at it between two steps.
 
     Examples
     --------
@@ -66,8 +61,13 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left, negative when it has passed; infinite where it never does."""
+        """Seconds left, negative when it has passed; infinite: never."""
         return self.at - time.monotonic() if self.at < math.inf else math.inf
+
+    @property
+    def wait(self) -> float | None:
+        """Seconds left, at least 0, as functions that wait take them; None: without limit."""
+        return max(0.0, self.left) if self.at < math.inf else None
 
     @property
     def over(self) -> bool:
@@ -75,17 +75,11 @@ class Deadline:
         return self.left <= 0
 
     def part(self, share: float) -> Deadline:
-        """When a share of the time that is left has passed; never where there is no limit.
-
-        Examples
-        --------
-        >>> 4.9 < Deadline.within(10.0).part(0.5).left <= 5.0, Deadline().part(0.5).at
-        (True, inf)
-        """
+        """When a share of the time that is left has passed."""
         return Deadline.within(self.left * share if self.at < math.inf else None)
 
     def not_before(self, seconds: float) -> Deadline:
-        """The same, or so many seconds from now where that is later."""
+        """At least so many seconds from now."""
         return Deadline(max(self.at, time.monotonic() + seconds))
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
@@ -98,18 +92,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class AskedDeadline(Deadline):
-    """A deadline that is over, too, once something says so.
-
-    Parameters
-    ----------
-    is_over
-        Asked at each look.
-
-    Examples
-    --------
-    >>> AskedDeadline(is_over=lambda: True).over, AskedDeadline(is_over=lambda: False).over
-    (True, False)
-    """
+    """A deadline that is over, too, once ``is_over``, asked at each look, says so."""
 
     is_over: Callable[[], bool] = bool
 
@@ -124,7 +107,7 @@ NEVER = Deadline()
 
 
 class OutOfTime(BaseException):
-    """A wall was reached; no handler of errors is meant to take it."""
+    """A wall was reached; no handler of errors takes it."""
 
 
 #: Seconds until a wall breaks off again: what was raised in a callback of C code, or at the end of an object, is lost.
@@ -171,13 +154,7 @@ def wall(deadline: Deadline) -> Iterator[None]:
 
 
 def within(deadline: Deadline, work: Callable[[], T], late: U) -> T | U:
-    """What some work gives, or ``late`` where a wall stands before it ends: :data:`GRACE` after a deadline.
-
-    Examples
-    --------
-    >>> within(NEVER, lambda: 1, 2)
-    1
-    """
+    """The result of some work, or ``late`` where a wall stands before it ends: :data:`GRACE` after a deadline."""
     try:
         with wall(Deadline(deadline.at + GRACE)):
             return work()

@@ -1,14 +1,12 @@
-"""What a placement evicts and moves: in which units, and what the cluster is without it (models/README.md, D1 to D5).
+"""Evictions and moves of a placement, in units, and the cluster without them (models/README.md, D1 to D5).
 
-Pods that leave their nodes wait in the instance of :func:`~placer.instance.what_if.released`, so that every rule about
-new pods holds for moved ones.
-
-A unit is what goes together::
+Pods that leave wait in the instance of :func:`~placer.instance.what_if.released`, so rules for new pods hold for moved
+ones. A unit is disturbed together::
 
     gang of 4 that needs 4       any pod of it        -> the whole gang
     gang of 6 that needs 4       one or two pods      -> each pod alone
                                  three pods           -> the whole gang
-    subgroup of 2 that needs 2   any pod of it        -> the subgroup, where its gang stays ready without it
+    subgroup of 2 that needs 2   any pod of it        -> the subgroup, where its gang remains ready without it
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ class DisruptionUnit(NamedTuple):
     name
         ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
     priority
-        The highest of its pods: what runs is as urgent as its most urgent pod.
+        The highest of its pods.
     pods
         All of them, sorted.
     """
@@ -56,13 +54,13 @@ class DisruptionUnit(NamedTuple):
 
 
 def lost_pods(before: Instance, instance: Instance) -> set[Key]:
-    """Pods that wait in the instance of a repair (:func:`with_lost`) and have a node as their objects say."""
+    """Pods that wait in the instance of a repair (:func:`with_lost`) and have a node in their objects."""
     running = {key for key, pod in before.pods.items() if pod.state.on_node}
     return {pod.key for pod in instance.pending if pod.key in running}
 
 
 def protections(instance: Instance, pods: Iterable[Key]) -> list[str]:
-    """Say which marks and queues keep some bound pods from being disturbed, a clause each."""
+    """Clauses that name the marks and queues which protect some bound pods."""
     marked: dict[str, list[Key]] = defaultdict(list)
     queues: dict[str, None] = {}
     for key in sorted(pods):
@@ -85,20 +83,14 @@ def not_ready(instance: Instance) -> list[str]:
 
 
 def as_asked(instance: Instance, placement: Placement) -> Instance:
-    """Give the instance that a placement speaks of: one that repairs says which nodes are lost.
-
-    Where it makes room for what is wanted, or empties domains, nothing may be evicted.
-    """
+    """The instance of a placement: with its lost nodes, and without evictions where it frees room on request."""
     lost = set(placement.lost) or _lost(instance, placement)
     asked = with_lost(instance, lost) if lost else instance
     return replace(asked, moves_only=True) if placement.wanted or placement.freed else asked
 
 
 def in_the_way(instance: Instance, domains: Iterable[str]) -> dict[str, set[Key]]:
-    """Per HyperNode the pods that keep it from being empty: bound there, or others' for which room is held there.
-
-    DaemonSet and static pods are no part of that, nor those that are being deleted.
-    """
+    """HyperNode to the pods that keep it from being empty, bound or nominated, except DaemonSet and static pods."""
     found: dict[str, set[Key]] = {name: set() for name in domains}
     for key, pod in instance.pods.items():
         if pod.state in (PodState.BOUND, PodState.NOMINATED) and not pod.daemon:
@@ -108,14 +100,13 @@ def in_the_way(instance: Instance, domains: Iterable[str]) -> dict[str, set[Key]
 
 
 def _lost(instance: Instance, placement: Placement) -> set[str]:
-    """Nodes that are not Ready and whose bound pods a placement binds: it does not say that they are lost."""
+    """Nodes that are not Ready and whose bound pods a placement binds, although it does not name them as lost."""
     named = (instance.pods.get(binding.pod) for binding in placement.bindings)
     bound = (pod for pod in named if pod is not None and pod.state is PodState.BOUND and not pod.daemon)
     return {pod.node or "" for pod in bound}.intersection(not_ready(instance))
 
 
 def _units(before: Instance, after: Instance, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
-    """Divide what goes into units."""
     without = Outcome(after, Placement())
     by_group: dict[GroupKey, list[Key]] = defaultdict(list)
     for key in sorted(gone):
@@ -133,7 +124,7 @@ def _units(before: Instance, after: Instance, gone: Collection[Key]) -> Iterator
 
 
 def _parts(instance: Instance, before: Group, after: Group, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
-    """Units of a group that stays ready: subgroups that do not, and single pods."""
+    """Units of a group that remains ready: subgroups that do not, and single pods."""
     by_part: dict[int | None, list[Key]] = defaultdict(list)
     for key in gone:
         by_part[instance.pods[key].sub_group].append(key)
@@ -154,23 +145,20 @@ def _unit(instance: Instance, name: str, pods: tuple[Key, ...]) -> DisruptionUni
 
 
 def unit_priority(instance: Instance, pods: Iterable[Key]) -> int:
-    """Priority of some bound pods that go as one: the highest of theirs, so that none is cheaper than it says."""
+    """Priority of bound pods that leave together: their highest."""
     return max(instance.pods[key].unit_priority for key in pods)
 
 
 @dataclass(frozen=True)
 class Disruption:
-    """A placement with what it evicts and moves.
-
-    Of evictions and moves only those of bound pods count, the first of each pod; D1 and D2 report the rest.
-    """
+    """A placement with the bound pods that it evicts and moves, each once; D1 and D2 report other entries."""
 
     instance: Instance
     placement: Placement
 
     @cached_property
     def moved(self) -> Mapping[Key, Binding]:
-        """Bound pod to where it is moved."""
+        """Bound pod to its new place."""
         found: dict[Key, Binding] = {}
         for move in self.placement.moves:
             if self._is_bound(move.pod):
@@ -179,7 +167,7 @@ class Disruption:
 
     @cached_property
     def evicted(self) -> tuple[Key, ...]:
-        """Bound pods that are evicted and not moved, as they stand in the placement, each once."""
+        """Bound pods that are evicted and not moved, in the order of the placement."""
         keys = dict.fromkeys(self.placement.evictions)
         return tuple(key for key in keys if key not in self.moved and self._is_bound(key))
 
@@ -189,28 +177,28 @@ class Disruption:
 
     @cached_property
     def gone(self) -> frozenset[Key]:
-        """Everything that leaves its node."""
+        """All pods that leave their nodes."""
         return frozenset((*self.evicted, *self.moved))
 
     @cached_property
     def released(self) -> Instance:
-        """The instance in which what goes waits."""
+        """The instance in which these pods wait."""
         return released(self.instance, self.gone)
 
     @cached_property
     def units(self) -> tuple[DisruptionUnit, ...]:
-        """What goes, in units (D1), by group, then by pod; one has pods that do not go where it does not go whole."""
+        """The units (D1), by group, then by pod; one that should leave whole may have other pods."""
         return tuple(_units(self.instance, self.released, self.gone))
 
     @property
     def admitted(self) -> tuple[Group, ...]:
-        """Groups that are made ready; not those that need no pod, for which nothing has to go."""
+        """Groups that are made ready, except those that need no pod."""
         needs = self.instance.need_weights
         return tuple(group for group in self.outcome.made_ready if needs[group.key])
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What runs where in the end: the bindings and the moves in the order of the steps."""
+        """Pods on nodes in the end: the bindings and the moves in the order of the steps."""
         bound = [each for each in self.placement.bindings if each.pod not in self.gone]
         order = [key for step in self.placement.steps for key in step.bind]
         rank = {key: position for position, key in enumerate(order)}
@@ -219,5 +207,5 @@ class Disruption:
 
 
 def outcome_of(instance: Instance, placement: Placement) -> Outcome:
-    """What runs where once a placement is carried out, whatever it disturbs."""
+    """Pods on nodes once a placement is carried out."""
     return Disruption(instance, placement).outcome if placement.disturbs else Outcome(instance, placement)

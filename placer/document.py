@@ -17,40 +17,17 @@ from placer.version import __version__
 if TYPE_CHECKING:
     from placer.manifests import Text
 
-__all__ = [
-    "CostItem",
-    "CostListDocument",
-    "NextStepPart",
-    "PlacementDocument",
-    "QueueItem",
-    "QueueListDocument",
-    "ReasonPart",
-    "SetAsidePart",
-    "ValuePart",
-    "WeightPart",
-    "bindings_document",
-    "placement_document",
-    "read_back",
-    "set_aside",
-    "stated_bounds",
-    "stated_weight_bound",
-    "statement",
-]
-
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """What a document is made of; a field with a default is left out where it has nothing to say."""
+    """A field with a default is left out where it has nothing to say."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md, in its order."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
 
 class SetAsidePart(_Part, frozen=True, kw_only=True):
-    """Skipped input: pending pods of other schedulers, gated pods, objects of kinds that are not read, and
-    work that is suspended or gated, a sentence each.
-    """
+    """Skipped input, and work that is suspended or gated, a sentence each."""
 
     other_schedulers: dict[str, int]
     gated: int
@@ -61,8 +38,8 @@ class SetAsidePart(_Part, frozen=True, kw_only=True):
 class InstancePart(_Part, frozen=True, kw_only=True):
     """The decided input; ``sha256`` of the text that was read, and the counts of its objects.
 
-    ``unsupported`` counts the pods that wait for ``Unsupported``. ``schedulerName`` says whose pending pods are counted
-    and placed; null: those of any scheduler.
+    ``unsupported`` counts the pods that wait for ``Unsupported``. ``schedulerName``: whose pending pods are counted;
+    null: those of any scheduler.
     """
 
     sha256: str
@@ -249,8 +226,7 @@ class NextStepPart(_Part, frozen=True, kw_only=True):
 class QueueItem(_Part, frozen=True, kw_only=True):
     """A group that waits or was just placed; ``pods`` and ``gpus`` of its pods that wait, else of those just placed.
 
-    ``age`` is a duration as Kubernetes writes it; null where the group has no timestamp. ``words`` are
-    the reason in a few words, or where its pods were placed.
+    ``age`` is a duration as Kubernetes writes it; ``words`` are the reason, or where its pods were placed.
     """
 
     namespace: str
@@ -294,7 +270,7 @@ class CostItem(_Part, frozen=True, kw_only=True):
 
 
 class CostListDocument(_Part, frozen=True, kw_only=True):
-    """The costs of namespaces, the dearest first: ``placer queue --cost --json``; ``budget`` of each, null: none."""
+    """The costs of namespaces, the dearest first: ``placer queue --cost --json``; null: no budget."""
 
     api_version: Literal["placer.dev/v1alpha1"]
     kind: Literal["NamespaceCostList"]
@@ -357,14 +333,12 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
 
 
 def _asked(placement: Placement) -> dict[str, Any]:
-    """The nodes that are lost, the objects of what is wanted and the domains that are emptied, where there are any."""
     wanted = [msgspec.json.decode(each) for each in placement.wanted]
     parts = {"lost": list(placement.lost), "wanted": wanted, "freed": list(placement.freed)}
     return {name: part for name, part in parts.items() if part}
 
 
 def _disturbed(disruption: Disruption) -> dict[str, Any]:
-    """What goes, and in which order; nothing where nothing does."""
     placement, pods = disruption.placement, disruption.instance.pods
     if not placement.disturbs:
         return {}
@@ -396,20 +370,14 @@ def _disturbed(disruption: Disruption) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    """Versions in use; to find them takes longer than to decide a small instance."""
+    """To find versions in use takes longer than to decide a small instance."""
     from importlib import metadata
 
     return {"placer": __version__, "ortools": metadata.version("ortools")}
 
 
 def read_back(written: Mapping[str, Any]) -> PlacementDocument | None:
-    """Read a document back; None where it is not a whole one, such as bindings by themselves.
-
-    Parameters
-    ----------
-    written
-        Plain data; keys that a Placement does not have are left out.
-    """
+    """Read a document back from plain data; None where it is not a whole one, such as bindings by themselves."""
     known = {field.encode_name for field in msgspec.structs.fields(PlacementDocument)}
     try:
         return msgspec.convert({key: value for key, value in written.items() if key in known}, PlacementDocument)
@@ -418,7 +386,7 @@ def read_back(written: Mapping[str, Any]) -> PlacementDocument | None:
 
 
 def statement(text: Text) -> PlacementDocument | None:
-    """Read what a Placement says beside its bindings; None where it is none of placer's, or not the only one."""
+    """Read a Placement besides its bindings; None where it is none of placer's, or not the only one."""
     from placer.manifests import split
 
     raws = split([text])
@@ -429,7 +397,7 @@ def statement(text: Text) -> PlacementDocument | None:
 
 
 def stated_bounds(said: PlacementDocument, values: Score) -> tuple[Bound | None, ...]:
-    """Read the bounds that a Placement states, each for a value that is the very one that it is stated for."""
+    """Read the bounds that a Placement states, each for the very value that it is stated for."""
     bounds = {
         (part.name, part.priority, part.value): Bound(part.bound, part.proved_by or "")
         for part in said.objective
@@ -464,7 +432,6 @@ def _numbers(judged: Judged) -> dict[str, Any]:
 
 
 def _group(outcome: Outcome, group: Group, reason: Reason | None, gone: Collection[Key]) -> GroupPart:
-    """What becomes of a group; pods of it that are evicted are told elsewhere."""
     new = outcome.added(group.pending)
     waiting = [key for key in group.pending if key not in gone or key in outcome.new]
     tier, hyper_node = outcome.common(group.topology, (*group.bound, *new))
@@ -490,9 +457,7 @@ def _sub_group(outcome: Outcome, group: Group, part: SubGroup) -> SubGroupPart:
 
 
 def bindings_document(placement: Placement) -> dict[str, Any]:
-    """Make the v1 List of v1 Bindings of a placement, in plan order; of one that disturbs something a Placement with
-    no more than its bindings, evictions, moves and steps.
-    """
+    """Make the v1 List of v1 Bindings of a placement, in plan order; of one that disturbs something a Placement."""
     if placement.disturbs:
         return {
             "apiVersion": "placer.dev/v1alpha1",

@@ -1,4 +1,4 @@
-"""``placer topology show``: the domains of the tier tree, with what is used and what is free in each."""
+"""``placer topology show``: the domains of the tier tree, with the used and the free room of each."""
 
 from __future__ import annotations
 
@@ -22,16 +22,10 @@ _OF_TREE = ("HyperNode", "TierName", "NoHyperNodes")
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """What nodes hold, resource by resource: milli-cpu, bytes, counts.
+    """Amounts of nodes, resource by resource: milli-cpu, bytes, counts.
 
-    Parameters
-    ----------
-    used
-        What bound, terminating and nominated pods request.
-    free
-        What is left on nodes that take pods; of an over-full node nothing.
-    closed
-        What is left on nodes that take none: not Ready, or cordoned.
+    ``used``: by bound, terminating and nominated pods. ``free``: left on nodes that take pods; of an over-full node
+    nothing. ``closed``: left on nodes that take none: not Ready, or cordoned.
     """
 
     used: Mapping[str, int]
@@ -52,24 +46,10 @@ class ResourceUse:
 
 @dataclass(frozen=True, slots=True)
 class DomainUse:
-    """One domain of the tree.
+    """One domain of the tree, named as its HyperNode or by the path of labels.
 
-    Parameters
-    ----------
-    name
-        Of the HyperNode, or the path of labels.
-    tier
-        Lower is nearer.
-    tier_name
-        Empty where it has none.
-    parent
-        The next wider domain; None: only the virtual root is above it.
-    depth
-        Domains above it.
-    nodes
-        Nodes in it, those of the domains below included.
-    room
-        What these nodes hold.
+    ``parent``: the next wider domain; None: the virtual root. ``depth``: domains above it. ``nodes``: those of the
+    domains below included.
     """
 
     name: str
@@ -96,19 +76,7 @@ class DomainUse:
 
 @dataclass(frozen=True, slots=True)
 class DomainReport:
-    """The tier tree and what is in it.
-
-    Parameters
-    ----------
-    whole
-        The virtual root: all nodes.
-    outside
-        The nodes that are in no domain, as if they were one.
-    domains
-        Each before those below it; those beside each other by name, numbers in it by their size.
-    findings
-        What in the input cannot be as meant, first that of the tree itself.
-    """
+    """The tier tree and its contents; ``outside``: the nodes in no domain; ``domains``: each before those below it."""
 
     whole: DomainUse
     outside: DomainUse
@@ -116,7 +84,7 @@ class DomainReport:
     findings: tuple[Finding, ...]
 
     def under(self, name: str) -> DomainReport:
-        """The report on one domain and what is below it.
+        """The report on one domain and those below it.
 
         Raises
         ------
@@ -169,14 +137,11 @@ def domains_of(instance: Instance) -> DomainReport:
 
 
 class _Sum:
-    """What some nodes hold together."""
-
     def __init__(self) -> None:
         self.nodes = 0
         self._used, self._free, self._closed = Counter[str](), Counter[str](), Counter[str]()
 
     def add(self, node: Node, held: Resources) -> None:
-        """Count a node, on which so much is held."""
         self.nodes += 1
         left = self._free if node.ready and not node.unschedulable else self._closed
         for resource in {*node.allocatable, *held}:
@@ -184,7 +149,6 @@ class _Sum:
             left[resource] += max(0, node.allocatable[resource] - held[resource])
 
     def take(self, other: _Sum) -> None:
-        """Count what another one counts."""
         self.nodes += other.nodes
         for mine, more in zip(self._parts(), other._parts(), strict=True):
             mine.update(more)
@@ -198,7 +162,6 @@ class _Sum:
 
 
 def _ordered(tree: TopologyTree, sums: Mapping[str | None, _Sum]) -> Iterator[DomainUse]:
-    """Every domain before those below it."""
     roots = [name for name, each in tree.hyper_nodes.items() if each.parent is None]
     waiting = [(name, 0) for name in _falling(roots)]
     while waiting:

@@ -10,8 +10,6 @@
     ├── PolicyFailed                1      a bug: a policy that mimics another scheduler broke down
     ├── ClusterError                6      the cluster refused or did not answer
     └── VerificationFailed          1      a bug: an answer broke a rule
-
-A solver that dies is not an error of this tree: the answer in hand survives it.
 """
 
 from __future__ import annotations
@@ -24,38 +22,12 @@ from pathlib import Path
 
 from placer.legible import legible
 
-__all__ = [
-    "BadInstance",
-    "ClusterError",
-    "Fault",
-    "NothingFound",
-    "PlacerError",
-    "PolicyFailed",
-    "StrictFindings",
-    "UsageError",
-    "VerificationFailed",
-    "finding_text",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with the input.
+    """One thing wrong with the input: what was found in a field, and what was expected.
 
-    Parameters
-    ----------
-    file
-        The file as the caller named it; ``-`` is standard input.
-    document
-        Position of the document or list item in the file, from 1; None where the file as a whole is meant.
-    object
-        ``Kind namespace/name`` as far as it could be read, else empty.
-    field
-        Path of the field (``spec.containers[0].image``), or ``line 3, column 7`` where the text does not parse.
-    found
-        What stands there.
-    expected
-        What should stand there.
+    ``document``: of the file, from 1; None: the whole file. ``object``: ``Kind namespace/name``.
     """
 
     file: str
@@ -78,7 +50,6 @@ class PlacerError(Exception):
 
 
 def _rest(count: int, most: int | None) -> list[str]:
-    """The line that says how many more there are, where not all are told."""
     return [] if most is None or count <= most else [f"  ... and {count - most:,} more (all of them: --json)"]
 
 
@@ -89,13 +60,7 @@ class UsageError(PlacerError):
 
 
 class BadInstance(PlacerError):
-    """The input cannot be used.
-
-    Parameters
-    ----------
-    faults
-        Every fault that was found, in the order of the input; never empty.
-    """
+    """The input cannot be used; ``faults`` is never empty."""
 
     exit_code = 3
 
@@ -104,21 +69,20 @@ class BadInstance(PlacerError):
         super().__init__(self.told())
 
     def told(self, most: int | None = None) -> str:
-        """Tell how many faults there are and the first of them, ``most`` at most; None: all."""
+        """Report how many faults there are and the first ``most`` of them."""
         count = len(self.faults)
         head = "1 fault in the input" if count == 1 else f"{count:,} faults in the input"
         return "\n".join([head, *(f"  {fault}" for fault in self.faults[:most]), *_rest(count, most)])
 
     def __reduce__(self) -> tuple[type[BadInstance], tuple[tuple[Fault, ...]]]:
-        """Survive a pickle: the message is made anew from the faults."""
         return type(self), (self.faults,)
 
 
 class StrictFindings(BadInstance):
-    """The input has findings and the caller asked for none (``--strict``): their codes are the fields of the faults."""
+    """The input has findings under ``--strict``: their codes are the fields of the faults."""
 
     def told(self, most: int | None = None) -> str:
-        """Tell the findings as they are told without ``--strict``, ``most`` at most; None: all."""
+        """The findings as they are reported without ``--strict``."""
         count = len(self.faults)
         head = "1 finding, an error" if count == 1 else f"{count:,} findings, errors"
         texts = (finding_text(fault.field, fault.object, fault.found) for fault in self.faults[:most])
@@ -127,27 +91,19 @@ class StrictFindings(BadInstance):
 
 
 def finding_text(code: str, subject: str, message: str) -> str:
-    """Code and message in one line, with what it is about between them where the message does not name it.
-
-    Examples
-    --------
-    >>> finding_text("NumaZones", "Node n1", "zone node-0 of Node n1 lists no cpu")
-    'NumaZones zone node-0 of Node n1 lists no cpu'
-    >>> finding_text("NumaZones", "Node n1", "zone node-0 of Node n11 lists no cpu")
-    'NumaZones Node n1: zone node-0 of Node n11 lists no cpu'
-    """
+    """Code and message in one line, with the object where the message does not name it."""
     named = re.search(rf"(?<![\w./-]){re.escape(subject)}(?![\w/-]|\.\w)", message)
     return legible(f"{code} {message}" if named else f"{code} {subject}: {message}")
 
 
 class NothingFound(PlacerError):
-    """A method that shows only what it found itself had found nothing when it had to stop."""
+    """A method that shows only its own answers had none when it had to stop."""
 
     exit_code = 4
 
 
 class PolicyFailed(PlacerError):
-    """A policy that mimics another scheduler broke down: a bug in placer, of that policy alone."""
+    """A policy that mimics another scheduler broke down: a bug in placer."""
 
     @classmethod
     def of(cls, policy: str, error: Exception) -> PolicyFailed:

@@ -1,17 +1,9 @@
 """Where work is carried out: one ``concurrent.futures.Executor``, chosen by name.
 
-==========================  ==========================================================================================
-name                        what it is
-==========================  ==========================================================================================
-``local``                   processes on this machine, each a fresh interpreter
-``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
-``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler (``dask:tcp://10.0.0.7:8786``);
-                            with the extra ``dask``
-``package.module:function`` of your own: a function of the number of workers that returns an Executor (Ray's, say)
-==========================  ==========================================================================================
-
-What is submitted must be importable and picklable, whatever the name, and must not count on sharing memory. On a
-cluster every worker needs placer in the same version, and files under the same paths.
+``local``: processes on this machine, each a fresh interpreter; ``inline``: a call runs when it is submitted;
+``dask:ADDRESS``: the workers of a Dask cluster, by the address of its scheduler; ``package.module:function``: of the
+number of workers, returns an Executor. Whatever is submitted must be importable and picklable. On a cluster every
+worker needs placer in the same version, and files under the same paths.
 """
 
 from __future__ import annotations
@@ -32,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 from placer.errors import UsageError
 from placer.extras import how_to_install
 
-__all__ = ["EXECUTORS", "open_executor"]
+__all__ = ["open_executor"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,9 +39,9 @@ DASK_PATIENCE = 10
 def open_executor(name: str, workers: int) -> Executor:
     """Open an executor, to be used as a context manager.
 
-    Leaving the context waits for nothing: what has not begun is cancelled, and the processes of ``local`` are killed
-    with whatever they do. They end too when this process or its process group is killed, and leave Ctrl-C to it. What
-    goes on on a Dask worker goes on there to its end.
+    Leaving the context waits for nothing: calls that have not begun are cancelled, and the processes of ``local`` are
+    killed. They end too when this process or its process group is killed, and leave Ctrl-C to it. A call on a Dask
+    worker runs there to its end.
 
     Parameters
     ----------
@@ -59,20 +51,14 @@ def open_executor(name: str, workers: int) -> Executor:
         How many calls may run at once, at least 1; ``inline`` always runs one, a Dask cluster one per thread of its
         workers.
 
-    Returns
-    -------
-    Executor
-        A future of it that was not waited for is cancelled, or raises ``BrokenExecutor``, once the context is left.
-
     Raises
     ------
     UsageError
-        No such name, function or number, or the function fails or returns something else; no Dask scheduler at the
-        address, or no worker there.
+        No such name, function or number, or the function fails or returns something else; no Dask scheduler or worker.
 
     Notes
     -----
-    ``local`` starts processes as ``multiprocessing`` does with *spawn*: a script that uses it must keep what it does
+    ``local`` starts processes as ``multiprocessing`` does with *spawn*: a script that uses it must keep its own calls
     under ``if __name__ == "__main__"``.
 
     Examples
@@ -105,8 +91,6 @@ class _Process(SpawnProcess):
 
 
 class _Starting(SpawnContext):
-    """The spawn context; it remembers the processes it made."""
-
     def __init__(self) -> None:
         super().__init__()
         self.made: list[SpawnProcess] = []
@@ -118,8 +102,6 @@ class _Starting(SpawnContext):
 
 
 class _Local(ProcessPoolExecutor):
-    """Processes that do not outlive the context."""
-
     def __init__(self, workers: int) -> None:
         self._context = _Starting()
         super().__init__(workers, mp_context=self._context, initializer=_prepare)
@@ -153,8 +135,6 @@ def _end_with_parent() -> None:
 
 
 class _Inline(Executor):
-    """Runs a call when it is submitted. Only what ends the program (Ctrl-C) is raised there and then."""
-
     def __init__(self) -> None:
         self._closed = False
 
@@ -200,8 +180,6 @@ class _Borrowed(Executor):
 
 
 class _Dask(_Borrowed):
-    """The workers of a Dask cluster."""
-
     def __init__(self, name: str) -> None:
         self._client = _connected(name)
         super().__init__(self._client.get_executor())
@@ -212,7 +190,6 @@ class _Dask(_Borrowed):
 
 
 def _connected(name: str) -> Any:
-    """Make a client of a Dask cluster that has a worker, with every fault as a UsageError."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -231,7 +208,6 @@ def _connected(name: str) -> Any:
 
 
 def _made(name: str, workers: int) -> Executor:
-    """Call the user's function, with every fault as a UsageError."""
     module, _, function = name.partition(":")
     if not module or not function:
         raise UsageError(f"executor: found {name!r}, expected one of {', '.join(EXECUTORS)}, package.module:function")

@@ -1,4 +1,4 @@
-"""GPUs of pods and nodes: which resources they are, and how broken up the free ones are."""
+"""GPUs of pods and nodes, and how broken up the free ones are."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, 
 from placer.outcome import Outcome
 from placer.quantity import Resources
 
-__all__ = ["SIZES", "Placeable", "gpus_in", "gpus_placed", "is_gpu", "placeable"]
-
 _NOTHING = Resources()
 #: A GPU of whatever vendor.
 _GPU = "nvidia.com/gpu"
@@ -26,15 +24,8 @@ SIZES = (1, 2, 4, 8)
 class Placeable:
     """How broken up the free GPUs are.
 
-    Parameters
-    ----------
-    size
-        GPUs of a pod, k.
-    pods
-        How many more pods of k GPUs fit: the sum over nodes of floor(free / k), or of what kubelets that refuse pods
-        admit into the zones left (C10). Only GPUs are looked at.
-    at_best
-        floor(F / k), where F is the sum of the free GPUs: as many would fit if they lay together.
+    ``pods``: how many more pods of ``size`` k GPUs fit: the sum over nodes of floor(free / k), or of the number that
+    kubelets admit into the zones left (C10). ``at_best``: floor(F / k), where F is the sum of the free GPUs.
     """
 
     size: int
@@ -43,7 +34,7 @@ class Placeable:
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether a resource counts whole GPUs: ``nvidia.com/gpu``, ``amd.com/gpu``, any vendor's ``gpu``."""
+    """Whether a resource counts whole GPUs, of any vendor."""
     return resource.endswith("/gpu")
 
 
@@ -58,10 +49,7 @@ def gpus_placed(outcome: Outcome) -> int:
 
 
 def placeable(outcome: Outcome) -> tuple[Placeable, ...]:
-    """How many more pods of 1, 2, 4 and 8 GPUs fit after a placement; empty where there are no GPUs.
-
-    Of nodes that are ready and not cordoned; kinds of GPUs on one node are counted apart.
-    """
+    """How many more pods of 1, 2, 4 and 8 GPUs fit on usable nodes after a placement, kinds counted apart."""
     free = list(_free(outcome))
     if not free:
         return ()
@@ -78,7 +66,6 @@ def placeable(outcome: Outcome) -> tuple[Placeable, ...]:
 
 
 def _free(outcome: Outcome) -> Iterator[tuple[int, NumaNode | None]]:
-    """What is left after the placement, by node and kind of GPU; with its zones where a kubelet refuses pods."""
     instance, taken = outcome.instance, _taken(outcome)
     after, held = outcome.nodes_after, instance.held
     for name, node in instance.nodes.items():
@@ -89,7 +76,6 @@ def _free(outcome: Outcome) -> Iterator[tuple[int, NumaNode | None]]:
 
 
 def _taken(outcome: Outcome) -> Counter[tuple[str, str]]:
-    """What new pods take, by node and kind of GPU."""
     taken: Counter[tuple[str, str]] = Counter()
     for name, pods in outcome.new_on.items():
         for pod in pods:
@@ -99,7 +85,6 @@ def _taken(outcome: Outcome) -> Counter[tuple[str, str]]:
 
 
 def _only(node: NumaNode, gpu: str) -> NumaNode | None:
-    """A node's zones as far as one kind of GPU goes; None where they do not list it. Equal ones are equal."""
     if gpu not in node.lists:
         return None
     zones = []
@@ -110,7 +95,6 @@ def _only(node: NumaNode, gpu: str) -> NumaNode | None:
 
 
 def _admitted(node: NumaNode, free: int, size: int) -> int:
-    """How many pods of so many GPUs a kubelet admits one after another, of the GPUs that are free on its node."""
     manager = TopologyManager(node)
     pod = NumaDemand(Qos.BURSTABLE, (NumaContainer("", Stage.APP, Resources({_GPU: size})),))
     return sum(1 for _ in takewhile(lambda _: not manager.admit(pod).refusal, range(free // size)))

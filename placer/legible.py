@@ -1,10 +1,6 @@
-"""Text from objects, made fit for a terminal: what a user's object says is shown, and never obeyed.
+"""Text from objects, made fit for a terminal: shown, and never obeyed.
 
-A name of a class or a tier, a label, an annotation, the answer of a server or of a webhook may hold anything: sequences
-that move the cursor, rename the window or hide what was printed, marks that turn the order of letters round, line
-breaks that look like output of ours. Sentences and cells of tables are made by :func:`legible`, which leaves nothing of
-this. :func:`safe_lines` is what standard output, standard error and consoles pass everything through once more, so that
-what was forgotten elsewhere does no harm either; :func:`styled` is the way round it for a console's own sequences.
+:func:`legible` makes sentences and cells; :func:`safe_lines` guards all output once more.
 """
 
 from __future__ import annotations
@@ -12,8 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any
-
-__all__ = ["alike", "found_like", "legible", "safe_lines", "shown", "styled"]
 
 #: How alike two words must be, from 0 to 1, for one to be proposed for the other; longer ones are like none.
 _ALIKE, _LONGEST = 0.7, 64
@@ -27,20 +21,18 @@ _OBEYED = re.compile(
 
 
 def legible(text: str) -> str:
-    r"""Write every character that is not printable as Python does; what comes of it is one line.
+    r"""Write every character that is not printable as Python does, in one line.
 
     Examples
     --------
     >>> print(legible("tier\x1b[2J\n\u202egnp"))
     tier\x1b[2J\n\u202egnp
-    >>> legible("Zürich → 機")
-    'Zürich → 機'
     """
     return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 
 def safe_lines(text: str) -> str:
-    """Write in the same way what a terminal obeys; lines, tabulators and all that it shows stay."""
+    """Write in the same way all that a terminal obeys, but for lines and tabulators."""
     return text if text.isascii() and text.isprintable() else _OBEYED.sub(lambda found: _escaped(found[0]), text)
 
 
@@ -50,7 +42,7 @@ def shown(text: str, most: int = 80) -> str:
 
 
 def styled(stream: Any) -> Any:
-    """The stream for a console, which has made what it prints legible and writes sequences of its own."""
+    """The stream for a console that writes sequences of its own."""
     return getattr(stream, "styled", stream)
 
 
@@ -59,7 +51,7 @@ def _escaped(character: str) -> str:
 
 
 def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
-    """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
+    """Find the known word that is most like another, if any is at least so much like it."""
     from difflib import get_close_matches
 
     if len(word) > _LONGEST:
@@ -69,13 +61,7 @@ def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def found_like(word: str, known: Iterable[str], least: float = _ALIKE) -> str:
-    """Name the known word that may be meant by one that is not known; empty where none is like it.
-
-    Examples
-    --------
-    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
-    ('; found like it: Coscheduling', '')
-    """
-    like = alike(word, known, least)
+def found_like(word: str, known: Iterable[str]) -> str:
+    """Name the known word that may be meant by an unknown one."""
+    like = alike(word, known)
     return f"; found like it: {like}" if like not in (None, word) else ""

@@ -1,20 +1,9 @@
-"""Linear expressions and integer programs in whole numbers, for every solver; what columns mean is said elsewhere.
+"""Linear expressions and integer programs in whole numbers, for every solver.
 
-A :class:`LinearExpression` grows term by term, whatever its variables are. An :class:`IntegerProgram` has bounds on its
-optimum that need no trust in a solver, and points of its relaxation: maximise c v where G v <= h (or = h) and
-0 <= v <= u, all numbers integers. For any prices y, at least 0 for the rows with <=,
-
-    c v  <=  y h + sum over columns j of u(j) max(0, c(j) - sum over rows i of y(i) G(i, j))
-
-holds for every v of the program: y G v <= y h, and what a column gains beyond its prices it gains at most u(j) times.
-So the solver (OR-Tools' GLOP) is asked for prices only. They are rounded to fractions with one denominator, and the
-right hand side is worked out in whole numbers: what floats lose makes the bound weaker, never wrong.
-
-Points, with some columns whole and others not, come from HiGHS; they are proposals, and prove nothing. Optima do, too,
-by branch and cut (:meth:`IntegerProgram.branched`): there its bound is believed, as far as floats may be.
-
-Source: weak duality; used like this in Neumaier and Shcherbina, "Safe bounds in linear and mixed-integer linear
-programming" (2004), here with integers in the place of directed rounding.
+A program maximises c v where G v <= h (or = h) and 0 <= v <= u. Weak duality bounds it for any prices y, at least 0 for
+the rows with <=: c v <= y h + sum over columns j of u(j) max(0, c(j) - y G(j)). GLOP gives prices, which are rounded to
+fractions with one denominator; the right hand side is exact, so errors of floats make a bound weaker, never wrong
+(Neumaier and Shcherbina, "Safe bounds in linear and mixed-integer linear programming", 2004).
 """
 
 from __future__ import annotations
@@ -54,15 +43,7 @@ Number = TypeVar("Number", int, float)
 class LinearExpression(Generic[V]):
     """A sum of terms, coefficient times variable, and a constant; it can still grow.
 
-    Terms stand as they came, a variable that was added twice stands twice: solvers take two lists in one call, and
-    merging is left to those who need each variable once.
-
-    Parameters
-    ----------
-    variables, coefficients
-        The terms, side by side.
-    constant
-        What is added to them.
+    A variable that was added twice is there twice.
 
     Examples
     --------
@@ -93,14 +74,14 @@ class LinearExpression(Generic[V]):
         return self
 
     def merged(self) -> dict[V, int]:
-        """Variable to coefficient, each variable once, in the order in which they came first; the constant apart."""
+        """Variable to coefficient, each variable once, in the order in which they came first; without the constant."""
         found: dict[V, int] = {}
         for variable, coefficient in zip(self.variables, self.coefficients, strict=True):
             found[variable] = found.get(variable, 0) + coefficient
         return found
 
     def at(self, value_of: Callable[[V], Number]) -> Number:
-        """Value of the expression, constant included, where ``value_of`` gives the values of the variables."""
+        """Value of the expression, constant included."""
         terms = zip(self.variables, self.coefficients, strict=True)
         return self.constant + sum(coefficient * value_of(variable) for variable, coefficient in terms)
 
@@ -133,7 +114,7 @@ class Row:
 
     @classmethod
     def of(cls, terms: Terms, room: int, *, equal: bool = False) -> Row:
-        """Make a row; an expression's columns are put in ascending order."""
+        """Make a row; columns of an expression get ascending order."""
         merged = dict(sorted(terms.merged().items())) if isinstance(terms, LinearExpression) else terms
         kept = {column: coefficient for column, coefficient in merged.items() if coefficient}
         return cls(tuple(kept), tuple(kept.values()), room, equal)
@@ -141,17 +122,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """What the linear relaxation says.
-
-    Parameters
-    ----------
-    bound
-        What the objective never exceeds, whatever the solver did; without prices that of the columns alone.
-    point
-        Where the solver thinks the optimum is; None: it has no prices.
-    prices
-        Of the rows, as the solver has them; zeros where it has none.
-    """
+    """The answer of the linear relaxation; without prices these are zeros, and ``bound`` is that of the columns."""
 
     bound: int
     point: tuple[float, ...] | None
@@ -160,20 +131,10 @@ class Relaxed:
 
 @dataclass(frozen=True)
 class Branched:
-    """What branch and cut came to.
+    """The answer of branch and cut.
 
-    Parameters
-    ----------
-    values
-        Of all columns, the best ones found, which keep all rows in whole numbers; None: none were.
-    bound
-        What the expression, its constant apart, is never below.
-    optimal
-        Whether no values are better than these.
-    infeasible
-        Whether the solver says that there are no values at all.
-    iterations
-        Of the simplex method, all in all: the work that was done.
+    ``values`` keep all rows in whole numbers; ``bound`` is below the expression without its constant; ``infeasible``:
+    the solver says that there are no values at all; ``iterations`` are those of the simplex method.
     """
 
     values: list[int] | None
@@ -184,15 +145,7 @@ class Branched:
 
 
 class IntegerProgram:
-    """Columns and rows, to which more can be added between solves.
-
-    Attributes
-    ----------
-    upper
-        Most that each column can be, at least 0.
-    rows
-        All rows.
-    """
+    """Columns and rows, to which more can be added between solves."""
 
     def __init__(self) -> None:
         self.upper: list[int] = []
@@ -220,11 +173,9 @@ class IntegerProgram:
         Parameters
         ----------
         gains
-            Column to what a unit of it is worth; others are worth nothing.
+            Column to its gain per unit; absent: 0.
         extra
             Rows for this solve only.
-        seconds
-            How long the solver may take; cut short it gives worse prices or none.
         """
         from ortools.math_opt.python import mathopt
 
@@ -242,7 +193,7 @@ class IntegerProgram:
         return Relaxed(certified(self.upper, rows, gains, none), None, none)
 
     def minimum(self, value: ColumnSum, seconds: float = math.inf) -> int | None:
-        """Return a number that an expression (its constant apart) is never below; None: the solver has no prices."""
+        """Return a lower bound of an expression without its constant; None: the solver has no prices."""
         relaxed = self.maximum({column: -many for column, many in sorted(value.merged().items())}, (), seconds)
         return None if relaxed.point is None else -relaxed.bound
 
@@ -251,16 +202,7 @@ class IntegerProgram:
     ) -> list[float] | None:
         """Look for a point at which an expression is small; None where none is found.
 
-        Parameters
-        ----------
-        value
-            What is minimised.
-        whole
-            Columns that are whole there; the others may be fractions.
-        seconds, nodes
-            How long the solver may take, and how many nodes of its tree.
-        gap
-            How near to the least is near enough, as a share of it.
+        ``whole`` columns are no fractions there; ``nodes`` limits the tree, ``gap`` is relative.
         """
         import highspy
 
@@ -286,21 +228,9 @@ class IntegerProgram:
     ) -> Branched:
         """Minimise an expression over whole numbers by branch and cut, in a thread that asks HiGHS nothing else.
 
-        Parameters
-        ----------
-        value
-            What is minimised, in whole numbers.
-        start
-            Value of each column, to set out from; None: from nothing.
-        seconds, nodes
-            How long the solver may take, and how many nodes of its tree; with the same nodes, and seconds enough for
-            them, it does the same.
-        seed
-            Of the solver's own choices, 0 .. 2^31 - 1.
-        ended
-            Once it is set the solver ends soon, with what it has.
-        enough
-            Where the expression, its constant apart, is no more than this the solver ends.
+        Its bound is as exact as floats are; where ``nodes`` ends it, the answer is the same on every machine. Once
+        ``ended`` is set, or the expression without its constant is at most ``enough``, the solver ends with its best
+        values.
         """
         import highspy
 
@@ -344,7 +274,6 @@ class IntegerProgram:
 
 
 def _highs(seconds: float, nodes: int, **settings: float) -> highspy.Highs:
-    """A solver that says nothing, with limits."""
     import highspy
 
     solver = highspy.Highs()
@@ -357,7 +286,7 @@ def _highs(seconds: float, nodes: int, **settings: float) -> highspy.Highs:
 
 
 def _glop_model(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int]) -> mathopt.Model:
-    """The program as GLOP takes it; made as a message, which is much faster than term by term."""
+    """A message is much faster than the same program term by term."""
     from ortools.math_opt import model_pb2
     from ortools.math_opt.python import mathopt
 
@@ -378,7 +307,6 @@ def _glop_model(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, i
 
 
 def _fill_matrix(matrix: sparse_containers_pb2.SparseDoubleMatrixProto, rows: Sequence[Row]) -> None:
-    """The coefficients, row by row and in each by column, as the message wants them."""
     for number, row in enumerate(rows):
         terms = sorted(zip(row.columns, row.coefficients, strict=True))
         matrix.row_ids.extend([number] * len(terms))
@@ -389,7 +317,7 @@ def _fill_matrix(matrix: sparse_containers_pb2.SparseDoubleMatrixProto, rows: Se
 def _highs_model(
     upper: Sequence[int], rows: Sequence[Row], value: Mapping[int, int], whole: Collection[int]
 ) -> highspy.HighsLp:
-    """The program as HiGHS takes it: the same HiGHS as in ``milp``, because two of them in one process crash."""
+    """By the HiGHS that ``milp`` uses, because two of them in one process crash."""
     import highspy
 
     lp = highspy.HighsLp()
@@ -404,7 +332,6 @@ def _highs_model(
 
 
 def _fill_rows(lp: highspy.HighsLp, rows: Sequence[Row]) -> None:
-    """The rows with their bounds and coefficients."""
     import highspy
 
     lp.row_lower_ = [float(row.room) if row.equal else -math.inf for row in rows]
@@ -417,26 +344,15 @@ def _fill_rows(lp: highspy.HighsLp, rows: Sequence[Row]) -> None:
 
 
 def certified(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int], prices: Sequence[float]) -> int:
-    """Bound the maximum by prices, in whole numbers.
+    """Bound the maximum by prices, in whole numbers: the least bound of several roundings of the prices.
 
-    Parameters
-    ----------
-    upper, rows, gains
-        The program and its objective.
-    prices
-        Of the rows; negative ones are taken as 0 where the row is no equation.
-
-    Returns
-    -------
-    int
-        The least of the bounds of several roundings of the prices; each of them holds.
+    Negative prices count as 0 where the row is no equation.
     """
     fair = [price if row.equal else max(0.0, price) for row, price in zip(rows, prices, strict=True)]
     return min(_bound(upper, rows, gains, whole, unit) for whole, unit in _rounded(fair))
 
 
 def _rounded(prices: Sequence[float]) -> Iterator[tuple[list[int], int]]:
-    """The prices as integers over a common denominator: as they are, and as simple fractions if there is one."""
     yield [round(price * FINE) for price in prices], FINE
     simple = [Fraction(price).limit_denominator(SIMPLE) for price in prices]
     unit = math.lcm(*(price.denominator for price in simple))

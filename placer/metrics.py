@@ -1,9 +1,7 @@
-"""What a loop of passes tells those who watch over it: metrics for Prometheus, and whether it lives and is ready.
+"""Metrics of a loop of passes for Prometheus, and its health.
 
-Names of kube-scheduler are used where the meaning is the same (an *attempt* is that one pod was looked at by one pass),
-so that dashboards made for it show placer too, told apart by the label ``profile``. So it is with the names that every
-component of Kubernetes has: of its process, of its requests, and of its Lease. Everything else has the prefix
-``placer_``.
+Names of kube-scheduler are used where the meaning is the same (an *attempt*: one pod in one pass), with the label
+``profile``; so are the common names of Kubernetes' components. All others have the prefix ``placer_``.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from urllib.parse import urlsplit
 from placer.cluster.planning.gang_outcome import GangState
 from placer.errors import UsageError
 from placer.extras import how_to_install
+from placer.instance.namespace_budget import NamespaceBudget
 from placer.version import __version__
 
 try:
@@ -52,10 +51,7 @@ _SCHEDULED = frozenset((GangState.BOUND, GangState.RELEASED, GangState.SHORT))
 
 
 def longest_silence(options: PassOptions) -> float:
-    """Return the seconds for which a pass may give no sign of life: 15 minutes, more where its own limits take longer.
-
-    Infinite where it may decide for as long as it likes. While it binds each answer of the server is a sign.
-    """
+    """Seconds for which a pass may give no sign of life: at least 15 minutes, infinite without a time limit."""
     if options.time_limit is None:
         return math.inf
     binding = options.binding
@@ -64,16 +60,21 @@ def longest_silence(options: PassOptions) -> float:
 
 
 class LoopMetrics:
-    """Counts what the passes of a loop do, as one of its observers.
+    """Counts the passes of a loop, as one of its observers.
 
     Parameters
     ----------
     profile
-        Whose pods are placed: the name of the scheduler.
+        The name of the scheduler.
     patience
-        Seconds without a sign of life after which the loop is taken for stuck.
+        Seconds without a sign of life after which the loop counts as stuck.
     lease
         Name of the Lease.
+
+    Attributes
+    ----------
+    ready
+        Whether a pass has ended, or another process makes them.
     """
 
     def __init__(self, profile: str, patience: float = _STUCK, lease: str = "placer") -> None:
@@ -228,14 +229,14 @@ class LoopMetrics:
         )
 
     def request(self, method: str, url: str, status: int, seconds: float) -> None:
-        """Count a request to the API server, as a client reports it."""
+        """Count a request to the API server."""
         host = urlsplit(url).netloc
         self._requests.labels(str(status) if status else "<error>", method, host).inc()
         self._answers.labels(method, host).observe(seconds)
 
     @property
     def trouble(self) -> str | None:
-        """Why the loop is taken for stuck; None while it is not."""
+        """Why the loop counts as stuck; None while it does not."""
         silent = time.monotonic() - self._sign
         return None if silent <= self._patience else f"no step of a pass has ended for {silent:.0f} s"
 
@@ -256,20 +257,19 @@ class LoopMetrics:
         self._sign = time.monotonic()
 
     def standing_by(self, _why: str) -> None:
-        """Note that this process makes no passes at the moment, as it should."""
+        """Note that another process makes the passes."""
         self._lead(leader=False, paused=False)
 
     def undecided(self, _why: str) -> None:
-        """Note that it is not known who makes passes: a sign of life, and nothing to be ready for."""
+        """Note that the leader is unknown: a sign of life, but not ready."""
         self.waiting()
         self._hold(leader=False, paused=False)
 
     def paused(self, _why: str) -> None:
-        """Note that nobody is to make passes at the moment."""
+        """Note that passes are paused."""
         self._lead(leader=True, paused=True)
 
     def _lead(self, *, leader: bool, paused: bool) -> None:
-        """Note a sign of life, and what this process is."""
         self.ready = True
         self.waiting()
         self._hold(leader=leader, paused=paused)
@@ -281,7 +281,7 @@ class LoopMetrics:
 
     def ended(self, done: Pass) -> None:
         """Count a pass."""
-        self._lead(leader=done.leader is not None and done.lost() is None, paused=done.paused() is not None)
+        self._lead(leader=done.leader is not None and done.elector.lost is None, paused=done.elector.paused is not None)
         self._passes.labels(_outcome(done)).inc()
         for step, seconds in done.seconds.items():
             self._steps.labels(step).observe(seconds)
@@ -289,9 +289,12 @@ class LoopMetrics:
         if done.result is None:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
-        self._now["cooling_nodes"].set(len(done.cooling))
-        self._now["namespace_budget_share"].set(done.budget_share)
-        self._unsaved.inc(done.not_saved is not None)
+        if done.read is not None:
+            budget = done.options.namespace_budget or NamespaceBudget()
+            self._now["cooling_nodes"].set(len(done.read.cooling))
+            share = max((cost.share(budget) for cost in done.read.costs), default=0.0)
+            self._now["namespace_budget_share"].set(share)
+        self._unsaved.inc(done.report.not_saved is not None)
         self._late.inc(_is_late(done))
         self._count_gangs(done)
         self._count_pods(done, done.result)
@@ -307,37 +310,37 @@ class LoopMetrics:
             self._waiting.labels(code).set(count)
 
     def _count_record(self, done: Pass) -> None:
-        """Count what a pass has no room for: in the record, and on nodes."""
-        for part, count in done.unrecorded.items():
+        for part, count in done.report.unrecorded.items():
             self._unrecorded.labels(part).inc(count)
         self._now["record_bytes"].set(done.record.size)
         self._now["record_unreadable"].set(bool(done.record.apart))
-        self._now["unheld_daemon_pods"].set(sum(done.snapshot.no_room.values()) if done.snapshot is not None else 0)
+        self._now["unheld_daemon_pods"].set(sum(done.read.snapshot.no_room.values()) if done.read is not None else 0)
 
     def _count_gangs(self, done: Pass) -> None:
-        for gang in done.gangs:
+        bound, cache = done.bound, done.read.cache if done.read is not None else None
+        for gang in bound.gangs:
             self._gangs.labels(gang.state.value).inc()
-        self._gangs.labels(GangState.LEFT.value).inc(len(done.plan.dropped))
-        self._now["half_bound_gangs"].set(len(done.half_bound))
-        self._now["unbound_released_pods"].set(sum(len(gang.waiting) for gang in done.gangs))
-        self._now["overfull_nodes"].set(len(done.overfull))
-        self._now["unseen_gangs"].set(len(done.unseen))
-        for each in done.cache.rejected.values() if done.cache is not None else ():
+        self._gangs.labels(GangState.LEFT.value).inc(len(bound.plan.dropped))
+        self._now["half_bound_gangs"].set(len(bound.half_bound))
+        self._now["unbound_released_pods"].set(sum(len(gang.waiting) for gang in bound.gangs))
+        self._now["overfull_nodes"].set(len(bound.overfull))
+        self._now["unseen_gangs"].set(len(bound.unseen))
+        for each in cache.rejected.values() if cache is not None else ():
             self._rejected.labels(self._reason(each.reason)).inc()
-        self._stale.inc(len(done.plan.stale | (done.cache.stale if done.cache is not None else set())))
-        if done.disruption is not None:
-            moved = done.disruption.moved.keys()
-            for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
+        self._stale.inc(len(bound.plan.stale | (cache.stale if cache is not None else set())))
+        disruption = done.report.disruption
+        if disruption is not None:
+            moved = disruption.moved.keys()
+            for action, pods in (("moved", moved), ("evicted", set(disruption.evicted) - moved)):
                 self._disturbed.labels(action).inc(len(pods))
 
     def _reason(self, reason: str) -> str:
-        """A reason as a label; each is a series that is kept, and a kubelet may say another one each time."""
+        """A reason as a label; few are kept, since each is a series, and a kubelet may invent more."""
         if len(self._reasons) < _MOST_REASONS:
             self._reasons.add(reason)
         return reason if reason in self._reasons else "other"
 
     def _observe_waits(self, done: Pass, result: Result, bound: Sequence[Key]) -> None:
-        """How long pods had waited that are bound, of which it is known, and how old their snapshot was."""
         ended = done.began.timestamp() + sum(each for step, each in done.seconds.items() if step not in _AFTERWARDS)
         # Pods that were moved, and made anew meanwhile, are in no decision: nothing more is known of them.
         created = {pod: result.instance.pods[pod].created for pod in bound if pod in result.instance.pods}
@@ -348,7 +351,7 @@ class LoopMetrics:
             self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
 
     def _cause(self, pod: Key, created: float) -> str:
-        """Why a pod was not bound before; one that came before the last pass, and was nothing to it, had a gate."""
+        """Why a pod was not bound before; one older than the last pass but unknown to it had a gate."""
         before, cause = self._found.get(pod, (0.0, ""))
         if before == created and cause:
             return cause
@@ -357,7 +360,6 @@ class LoopMetrics:
         return "placer" if created + _SECOND > self._looked else "cluster"
 
     def _look(self, done: Pass, result: Result, left: set[Key]) -> None:
-        """Remember why pods wait: for placer alone, where they are planned and not bound, or not decided upon."""
         groups, pods = result.instance.groups, result.instance.pods
         undecided = [groups[key] for key, reason in result.reasons.items() if reason.code == "NotDecided"]
         ours = {*left, *(pod for group in undecided for pod in group.pending)}
@@ -368,48 +370,45 @@ class LoopMetrics:
 
     def _count_pods(self, done: Pass, result: Result) -> None:
         instance, planned = result.instance, _planned_pods(result)
-        bound = [bind.pod for gang in done.gangs for bind in gang.bound]
+        bound = [bind.pod for gang in done.bound.gangs for bind in gang.bound]
         self._observe_waits(done, result, bound)
         self._look(done, result, planned.difference(bound))
         left = len(planned.difference(bound))
         waiting = len(instance.pending) - len(planned)
         for what, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
             self._attempts.labels(what, self._profile).inc(0 if done.options.dry_run else count)
-        backing_off = len(done.backing_off)
+        backing_off = len(done.read.backing_off) if done.read is not None else 0
         gated = instance.set_aside.gated - backing_off  # those who back off have a gate in the snapshot
         for queue, count in (("active", left), ("backoff", backing_off), ("unschedulable", waiting), ("gated", gated)):
             self._pending.labels(queue).set(max(0, count))
 
 
 def _of_groups(done: Pass, result: Result) -> dict[str, int]:
-    """Groups with an object and pods that waited, by what became of them; an error: planned and not bound."""
     waited = [key for key, group in result.instance.groups.items() if key.api_group and group.pending]
     made = dict.fromkeys(_planned(result), "error")
-    made |= dict.fromkeys((gang.key for gang in done.gangs if gang.state in _SCHEDULED), "scheduled")
+    made |= dict.fromkeys((gang.key for gang in done.bound.gangs if gang.state in _SCHEDULED), "scheduled")
     found = Counter(made.get(key, "unschedulable") for key in waited)
     return {each: found[each] for each in ("scheduled", "unschedulable", "error")}
 
 
 def _planned(result: Result) -> Iterator[GroupKey | None]:
-    """The groups of pods that are in a placement."""
     return (result.instance.pods[pod].group for pod in _planned_pods(result))
 
 
 def _planned_pods(result: Result) -> set[Key]:
-    """The pods that are in a placement."""
     return set() if result.placement is None else {each.pod for each in result.placement.bindings}
 
 
 def _is_late(done: Pass) -> bool:
-    """Whether a pass decided later than it may: whatever reading took, half of the limit is left for deciding."""
+    """Whether a pass decided too late: after slow reading, half of the limit is left for deciding."""
     limit, read = done.options.time_limit, done.seconds.get("snapshot", 0.0)
     decided = read + done.seconds.get("solve", 0.0)
     return limit is not None and decided > max(limit, read + limit / 2) + _LATE
 
 
 def _outcome(done: Pass) -> str:
-    if done.error is not None:
+    if done.report.error is not None:
         return "error"
-    if done.interrupted:
+    if done.report.interrupted:
         return "interrupted"
     return "decided" if done.result is not None else "paused"

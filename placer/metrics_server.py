@@ -1,10 +1,7 @@
-"""Where a loop of passes tells Prometheus its metrics, and kubelets whether it lives and is ready.
+"""The server that answers Prometheus and the probes of kubelets.
 
-Whoever reaches the port may be anyone in the cluster, so nobody can take much of the process that binds: a connection
-is over after ten seconds whatever it does, no more than a short request is read of it, and where there are too many the
-one that has been there longest goes, so that the next question of a kubelet is heard. What names objects, or changes
-something, is for who is on the same machine alone, as ``kubectl port-forward`` is; no web page that a browser there
-shows gets it, since it asks by a name of its own.
+Anyone in the cluster may reach the port, so connections and requests are bounded. Pages that name objects are for the
+same machine alone, as with ``kubectl port-forward``, and not for web pages there, which ask by another host name.
 """
 
 from __future__ import annotations
@@ -47,15 +44,14 @@ class PageServer:
     Parameters
     ----------
     address
-        Host and port; an empty host or ``::``: all addresses of this machine, of IPv6 and of IPv4, whichever it has;
-        port 0: any.
+        Host and port; an empty host or ``::``: all addresses of this machine; port 0: any.
     pages
-        Path to what makes its answer.
+        Path to a function that gives its answer.
     flag
-        The option that says where, for messages.
+        The option for the address, for messages.
     local
-        Paths of pages for who is on the same machine alone. Where something is written that one does not take, it
-        raises a ``ValueError``. Those below ``/debug/flags/`` may be written to.
+        Pages for the same machine alone, which raise ``ValueError`` for a wrong body. Those below ``/debug/flags/`` may
+        be written to.
 
     Raises
     ------
@@ -103,7 +99,7 @@ class PageServer:
                 self.wfile.write(text)
 
             def log_message(self, *_: object) -> None:
-                """Keep standard error for what concerns passes."""
+                pass
 
         host, port = address
         try:
@@ -126,13 +122,6 @@ class PageServer:
 class MetricsServer(PageServer):
     """Answers ``/metrics``, ``/livez``, ``/healthz`` (the same) and ``/readyz``.
 
-    Parameters
-    ----------
-    address, local
-        As :class:`PageServer` takes them.
-    metrics
-        What to tell.
-
     Raises
     ------
     UsageError
@@ -152,7 +141,6 @@ class MetricsServer(PageServer):
 
 
 def _local(page: _LocalPage, path: str, body: str | None, client: str, host: str) -> PageAnswer:
-    """The answer of a page that is for who is on the same machine."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     if not _is_here(client) or not (name in ("", "localhost") or _is_here(name.strip("[]"))):
         return 403, _TEXT, b"this page is for who is on the same machine: kubectl port-forward POD 8080\n"
@@ -166,7 +154,6 @@ def _local(page: _LocalPage, path: str, body: str | None, client: str, host: str
 
 
 def _is_here(address: str) -> bool:
-    """Whether it is an address by which a machine reaches itself."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -176,7 +163,7 @@ def _is_here(address: str) -> bool:
 
 
 def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _FewConnections:
-    """Listen at an address; where it is all of the machine's and the machine knows no IPv6, at those of IPv4."""
+    """Listen at an address; where it means all of a machine without IPv6, at those of IPv4."""
     if host and ":" not in host:
         return _FewConnections((host, port), handler)
     try:
@@ -188,8 +175,6 @@ def _listening(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _
 
 
 class _FewConnections(ThreadingHTTPServer):
-    """One thread for each connection, and few of them."""
-
     daemon_threads = True
     request_queue_size = 2 * _MOST  # the library's few would be full at once, and kubelets not heard for a second
 
@@ -199,7 +184,6 @@ class _FewConnections(ThreadingHTTPServer):
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin to answer, and end the oldest connection where there are too many."""
         with self._guard:
             self._open[request] = None
             oldest = next(iter(self._open)) if len(self._open) > _MOST else None
@@ -210,63 +194,39 @@ class _FewConnections(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection that is over."""
         with self._guard:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that are gone before they have their answer."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 class _BothStacks(_FewConnections):
-    """Listens at an address of IPv6; at all of them, those of IPv4 are among them."""
-
     address_family = socket.AF_INET6
 
     def server_bind(self) -> None:
-        """Say so, whatever the machine does where nothing is said."""
         self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
 
 class _BoundedRequest(io.RawIOBase):
-    """What a client sends: a few bytes, within a few seconds."""
-
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._left = connection, _LONGEST
         self._until = time.monotonic() + _SLOW
 
     def readable(self) -> bool:
-        """It is all that it is for."""
         return True
 
     @property
     def seconds(self) -> float:
-        """How long the connection may last still.
-
-        Raises
-        ------
-        TimeoutError
-            No longer.
-        """
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError("it took too long")
         return left
 
     def readinto(self, buffer: Any) -> int:
-        """Read what has come.
-
-        Raises
-        ------
-        TimeoutError
-            It took too long.
-        ConnectionError
-            It is more than a request may have.
-        """
         self._connection.settimeout(self.seconds)
         if not self._left:
             raise ConnectionError("the request is too long")

@@ -11,8 +11,6 @@ from placer.instance import Instance
 from placer.manifests import dump
 from placer.result import Result
 
-__all__ = ["Model"]
-
 #: A Kubernetes object as a dict.
 Document = dict[str, Any]
 #: An amount: a number, or a quantity such as ``500m`` or ``64Gi``.
@@ -25,8 +23,8 @@ _PODS = 110  #: of a node, as kubelets have it by default
 class Model:
     """A small cluster and its queue, built step by step.
 
-    Each method makes Kubernetes objects, adds them to :attr:`documents` and returns those that a caller may want to
-    change: they are dicts, and count as they are when the model is solved.
+    Each method adds Kubernetes objects to :attr:`documents` and returns those that a caller may want to change: dicts
+    that count as they are when the model is solved.
 
     Examples
     --------
@@ -60,16 +58,7 @@ class Model:
     ) -> Document:
         """Add a node that is Ready.
 
-        Parameters
-        ----------
-        name
-            Of the node.
-        cpu, memory, gpus
-            What it has of cores, bytes and ``nvidia.com/gpu``.
-        resources
-            What it has of others.
-        labels
-            Beside the one of its name.
+        ``cpu``, ``memory``, ``gpus``: cores, bytes and ``nvidia.com/gpu``. ``labels``: besides the one of its name.
         """
         found = {
             "apiVersion": "v1",
@@ -84,18 +73,10 @@ class Model:
         return found
 
     def add_rack(self, name: str, nodes: int | Iterable[str] = 1, *, tier: int = 1, **node: Any) -> Document:
-        """Add a HyperNode with its nodes, or one that holds other racks or nodes.
+        """Add a HyperNode of a ``tier`` (1: the nearest), with nodes or other racks in it.
 
-        Parameters
-        ----------
-        name
-            Of the HyperNode.
-        nodes
-            How many nodes are made in it, ``NAME-0`` and so on; or names of racks or nodes that are there already.
-        tier
-            1: the nearest.
-        node
-            As :meth:`add_node` takes it, for each node that is made.
+        ``nodes``: how many are made, ``NAME-0`` and so on, as ``node`` (:meth:`add_node`) states; or names of racks or
+        nodes.
         """
         if isinstance(nodes, int):
             nodes = [str(self.add_node(f"{name}-{number}", **node)["metadata"]["name"]) for number in range(nodes)]
@@ -130,20 +111,7 @@ class Model:
     ) -> list[Document]:
         """Add equal pods, ``NAME-0`` and so on, of a controller, so that those that run may be evicted and moved.
 
-        Parameters
-        ----------
-        name
-            What their names begin with.
-        count
-            How many.
-        cpu, memory, gpus, resources
-            What each requests.
-        priority
-            Higher ones are placed first.
-        node
-            Where they run; None: they wait.
-        namespace, labels, annotations
-            Of each.
+        ``node``: where they run; None: they wait.
         """
         amounts = _amounts(cpu, memory, gpus, resources)
         spec = {"priority": priority, "containers": [{"name": "main", "resources": {"requests": amounts}}]}
@@ -173,24 +141,10 @@ class Model:
         namespace: str = "default",
         **pod: Any,
     ) -> Document:
-        """Add a PodGroup of Volcano with its pods.
+        """Add a PodGroup of Volcano with its pods, ``NAME-0`` and so on; ``pod`` as :meth:`add_pods` takes it.
 
-        Parameters
-        ----------
-        name
-            Of the PodGroup; its pods are ``NAME-0`` and so on.
-        count
-            How many pods.
-        min_member
-            So many pods are needed for any of them; default: all.
-        tier
-            The highest tier under one HyperNode of which all of them must be; None: they may be anywhere.
-        queue
-            Name of its Queue.
-        namespace
-            Of the PodGroup and its pods.
-        pod
-            As :meth:`add_pods` takes it.
+        ``min_member``: least pods; default: all. ``tier``: the highest under one HyperNode of which all of them must
+        be.
         """
         spec: Document = {"minMember": count if min_member is None else min_member}
         spec |= {} if queue is None else {"queue": queue}
@@ -222,6 +176,5 @@ class Model:
 def _amounts(
     cpu: Amount | None, memory: Amount | None, gpus: int | None, resources: Mapping[str, Amount] | None
 ) -> dict[str, str]:
-    """Amounts as quantities; what is not given is left out."""
     named = {"cpu": cpu, "memory": memory, _GPU: gpus, **(resources or {})}
     return {name: str(amount) for name, amount in named.items() if amount is not None}

@@ -1,4 +1,4 @@
-"""``placer topology costs``: the costs that decide, as matrices, and what measurements would make of them."""
+"""``placer topology costs``: the costs that decide, as matrices, and those that measurements would give."""
 
 from __future__ import annotations
 
@@ -28,24 +28,10 @@ if TYPE_CHECKING:
     from placer.kube.scheduler_plugins import NetworkTopologyManifest
     from placer.manifests import Objects
 
-__all__ = ["CostReport", "Matrix", "Measured", "costs_of", "read_costs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Costs of all calls between places of one kind.
-
-    Parameters
-    ----------
-    kind
-        ``region`` or ``zone``.
-    region
-        Of zones, the region that they are in; empty where no node is in them, and of regions.
-    names
-        The places, sorted.
-    entries
-        Origin and destination to cost, as far as there is an entry.
-    """
+    """Costs of all calls between places (``names``, sorted) of one kind, ``region`` or ``zone`` of a ``region``."""
 
     kind: str
     region: str
@@ -74,15 +60,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the measurements of a ConfigMap come to.
-
-    Parameters
-    ----------
-    percentile, unit
-        As asked for; ``unit`` in microseconds.
-    matrices
-        Regions first, then the zones of each region.
-    """
+    """Costs from the measurements of a ConfigMap; ``unit`` in microseconds; regions, then the zones of each."""
 
     percentile: int
     unit: int
@@ -91,28 +69,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """What a NetworkTopology says.
+    """A NetworkTopology, and the list of it that decides (``weights``).
 
-    Parameters
-    ----------
-    topology
-        The one that decides.
-    weights
-        Name of its list that decides; None: it has none.
-    lists
-        Names of all its lists.
-    matrices
-        Regions first, then the zones of each region.
-    capacities
-        Link to its capacity in bit/s; a link without limit is absent.
-    allocated
-        Link to what pods that have their node take of it, in bit/s; nothing: absent.
-    config_map
-        The ConfigMap that it names; None: none.
-    measured
-        None: there is no such ConfigMap among the objects.
-    findings
-        What in NetworkTopology and measurements cannot be as meant.
+    ``capacities``, ``allocated``: in bit/s; a link without is absent. ``measured``: None: there is no such ConfigMap.
     """
 
     topology: Key
@@ -162,21 +121,8 @@ def _matrices_as_dict(matrices: Iterable[Matrix]) -> dict[str, Any]:
 def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND) -> CostReport:
     """Read the costs that decide in an instance.
 
-    Parameters
-    ----------
-    paths
-        Files, folders and ``-``, as :func:`placer.read.read` takes them.
-    percentile
-        Of the measurements, 0 to 100.
-    unit
-        Microseconds that cost 1, at least 1.
-
-    Raises
-    ------
-    BadInstance
-        As reading does; or there is no NetworkTopology.
-    UsageError
-        Percentile or unit out of range.
+    ``paths`` as :func:`placer.read.read` takes them; ``percentile`` of the measurements; ``unit``: microseconds that
+    cost 1, at least 1, else :class:`UsageError`. Without a NetworkTopology :class:`BadInstance`.
     """
     from placer.manifests import load
 
@@ -184,17 +130,7 @@ def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND
 
 
 def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = MILLISECOND) -> CostReport:
-    """Read the costs that decide among objects; parameters and faults as of :func:`read_costs`.
-
-    Parameters
-    ----------
-    objects
-        Of files or of a cluster.
-    name
-        Where they are from, for messages.
-    percentile, unit
-        As there.
-    """
+    """The same of objects; ``name`` is their source, for messages."""
     if not 0 <= percentile <= 100:
         raise UsageError(f"percentile: found {percentile}, expected a number from 0 to 100")
     if unit < 1:
@@ -229,13 +165,11 @@ def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = M
 
 
 def _written(objects: Objects, key: Key) -> NetworkTopologyManifest:
-    """The object of a name; of two, that of the group in use."""
     found = [each for each in objects.network_topologies if Key(each.namespace, each.name) == key]
     return max(found, key=lambda each: (each.group == NETWORK_TOPOLOGY_API, each.group))
 
 
 def _matrices(areas: Iterable[Area], costs: Mapping[Link, int]) -> tuple[Matrix, ...]:
-    """Regions, then the zones of each region; last the zones that only entries name."""
     homes: dict[str, set[str]] = defaultdict(set)
     for area in areas:
         if area.region:

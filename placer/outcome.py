@@ -1,7 +1,6 @@
-"""What runs where once a placement is carried out: the ground that :mod:`placer.verify` and :mod:`placer.score` share.
+"""The state once a placement is carried out: the ground that :mod:`placer.verify` and :mod:`placer.score` share.
 
-Here and nowhere else it is said which bindings of a placement count (of any origin, maybe broken), which pods of a
-group are *placed*, and when a group is *ready*.
+Only here stands which bindings count, which pods of a group are *placed*, and when a group is *ready*.
 """
 
 from __future__ import annotations
@@ -29,25 +28,11 @@ from placer.instance.numa import TopologyManager
 from placer.instance.pod_index import PodIndex
 from placer.placement import Placement
 
-__all__ = ["Flow", "Outcome", "Scope", "Shortage", "Staff"]
-
 GroupOrPart = TypeVar("GroupOrPart", Group, SubGroup)
 
 
 class Scope(NamedTuple):
-    """A group or subgroup that asks something of the tree.
-
-    Parameters
-    ----------
-    subject
-        ``PodGroup namespace/name``, or ``SubGroup namespace/group/name``.
-    topology
-        What it asks.
-    before
-        Node of each of its bound pods; a node need not be in the instance.
-    new
-        Node of each of its pods that this placement adds.
-    """
+    """A group or subgroup with a topology; ``before`` and ``new``: nodes of its bound pods, and of those added."""
 
     subject: str
     topology: NetworkTopology
@@ -56,25 +41,15 @@ class Scope(NamedTuple):
 
 
 class Shortage(NamedTuple):
-    """One of the conditions of C5 that a group does not meet: how many pods are missing, and the sentence."""
+    """A condition of C5 that a group does not meet: how many pods are missing, and the sentence."""
 
     missing: int
     message: str
 
 
 class Staff(NamedTuple):
-    """Where the pods of one workload are: before the placement, after it, and with those that are being deleted.
-
-    Parameters
-    ----------
-    before
-        Bound pods.
-    after
-        Bound and new ones: the placed pods.
-    held
-        Bound and terminating ones: what holds bandwidth before (C9).
-    total
-        All three.
+    """Nodes of the pods of one workload: ``before`` and ``after`` the placement; terminating ones in ``held``,
+    ``total``.
     """
 
     before: Spread
@@ -96,7 +71,7 @@ class Flow(NamedTuple):
         return _more(self.callers.before, self.callees.before, self.callers.after, self.callees.after)
 
     def new_traffic(self) -> Iterator[tuple[Area, Area, int]]:
-        """Pairs with a new pod among the two that take bandwidth: the other one may be on its way out."""
+        """Pairs with a new pod among the two that take bandwidth; the other one may be terminating."""
         return _more(self.callers.held, self.callees.held, self.callers.total, self.callees.total)
 
 
@@ -104,17 +79,8 @@ class Flow(NamedTuple):
 class Outcome:
     """An instance with a placement laid over it.
 
-    Of the placement only what can be carried out counts: the first binding of each pending pod of the instance, and
-    only if its node is in the instance. C1 and C3 report the rest.
-
-    Parameters
-    ----------
-    instance
-        The problem; where the placement disturbs something, what goes waits in it.
-    placement
-        The bindings, moves among them.
-    undisturbed
-        The problem with what goes still in its place; None: nothing goes.
+    Of the placement only the first binding of each pending pod counts, to a node of the instance; C1 and C3 report the
+    rest. ``undisturbed``: the problem with all that goes still in its place; None: nothing goes.
     """
 
     instance: Instance
@@ -138,7 +104,7 @@ class Outcome:
 
     @cached_property
     def new_on(self) -> Mapping[str, Sequence[Pod]]:
-        """Node name to the pods it gets, in plan order; nodes sorted by name, those that get none absent."""
+        """Node name to the pods it gets, in plan order; nodes sorted by name."""
         found: dict[str, list[Pod]] = defaultdict(list)
         for key, node in self.new.items():
             found[node].append(self.instance.pods[key])
@@ -159,7 +125,7 @@ class Outcome:
         return [key for key in pending if key in self.new]
 
     def common(self, topology: NetworkTopology | None, placed: Sequence[Key]) -> tuple[int | None, str | None]:
-        """Tier and name of the smallest common HyperNode of pods with a node; nothing where no topology is asked."""
+        """Tier and name of the smallest common HyperNode of pods with a node, where a topology is asked."""
         if topology is None or not placed:
             return None, None
         tree = self.instance.topology
@@ -193,7 +159,7 @@ class Outcome:
         )
 
     def carried_out(self) -> Instance:
-        """The instance with every new pod bound to its node, and in its zones; what is left over still waits."""
+        """The instance with every new pod bound to its node, and in its zones; the others still wait."""
         instance, new = self.instance, self.new
         bound = {key: replace(instance.pods[key], state=PodState.BOUND, node=node) for key, node in new.items()}
 
@@ -206,13 +172,12 @@ class Outcome:
         return replace(instance, pods={**instance.pods, **bound}, groups=groups, nodes=self.nodes_after)
 
     def _after(self, part: GroupOrPart) -> GroupOrPart:
-        """A group or subgroup of which the new pods are bound."""
         left = tuple(key for key in part.pending if key not in self.new)
         return replace(part, pending=left, bound=tuple(sorted((*part.bound, *self.added(part.pending)))))
 
     @cached_property
     def nodes_after(self) -> Mapping[str, Node]:
-        """The nodes, with what new pods leave in the zones of those whose kubelets align them (C10)."""
+        """The nodes, with the rest of their zones after new pods (C10)."""
         nodes = dict(self.instance.nodes)
         for name, node in self.instance.aligning_nodes.items():
             if name in self.new_on:
@@ -224,7 +189,6 @@ class Outcome:
         return nodes
 
     def _staff(self) -> dict[tuple[Key, str], Staff]:
-        """AppGroup and workload to where its pods are; one without any is absent."""
         network = self.instance.network
         if network is None:
             return {}
@@ -242,10 +206,9 @@ class Outcome:
         return found
 
     def shortages(self, group: Group) -> Iterator[Shortage]:
-        """What keeps the group from being ready (C5); nothing where it is ready.
+        """Conditions of C5 that the group does not meet (models/README.md); none where it is ready.
 
-        Ready: placed ≥ minMember, per checked role placed ≥ minTaskMember, per policy at least minSubGroups subgroups
-        with placed ≥ subGroupSize. Placed are the pods that are bound or succeeded before and those added.
+        Placed are the pods that are bound or succeeded before and those added.
         """
         new = self.added(group.pending)
         placed = group.placed_before + len(new)
@@ -294,18 +257,17 @@ class Outcome:
         )
 
     def ready(self, group: Group) -> bool:
-        """Whether the group is ready after the placement (C5); a group that is not in order never is."""
+        """Whether the group is ready after the placement (C5); one that is not in order never is."""
         return group.invalid is None and not any(True for _ in self.shortages(group))
 
     def admitted(self, group: Group) -> bool:
-        """Whether the group is ready with some pod: one that needs none is not admitted as long as nothing runs."""
+        """Whether the group is ready with some pod."""
         return bool(group.placed_before or self.added(group.pending)) and self.ready(group)
 
 
 def _more(
     callers_before: Spread, callees_before: Spread, callers: Spread, callees: Spread
 ) -> Iterator[tuple[Area, Area, int]]:
-    """Pairs that there are now and were not before, by the areas of the two; areas without any are left out."""
     for origin, destination, pairs in callers.pairs(callees):
         more = pairs - callers_before.areas[origin] * callees_before.areas[destination]
         if more:

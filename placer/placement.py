@@ -8,20 +8,6 @@ from functools import cached_property
 
 from placer.instance.keys import Key
 
-__all__ = [
-    "FREED",
-    "LOSSES",
-    "MAXIMISED",
-    "Binding",
-    "Placement",
-    "Score",
-    "Step",
-    "Value",
-    "Violation",
-    "better",
-    "loses_more_above",
-]
-
 #: Values of which more is better; of all others less is.
 MAXIMISED = frozenset({"admitted", "placed"})
 #: Of how many domains can be empty a search says so; no placement is valued by it.
@@ -32,10 +18,7 @@ LOSSES = ("evicted", "evictedUnits")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A pending pod and the node it shall run on.
-
-    ``numa_zones`` names the zones the kubelet will choose, only where C10 applies.
-    """
+    """A pending pod and the node it shall run on; ``numa_zones`` only where C10 applies."""
 
     pod: Key
     node: str
@@ -44,15 +27,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of a placement that disturbs something: first some pods leave their nodes, then some are bound (D5).
-
-    Parameters
-    ----------
-    go
-        Pods that are evicted or moved, whole units of them.
-    bind
-        Pods that are bound or moved, in plan order.
-    """
+    """A part of a placement that disturbs something: first whole units ``go``, then pods are bound (D5)."""
 
     go: tuple[Key, ...] = ()
     bind: tuple[Key, ...] = ()
@@ -60,27 +35,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Placement:
-    """Bindings in plan order; a pod may stand in it more than once only if another program wrote it (C1 says so).
+    """Bindings in plan order; a pod may stand in it more than once only if another program wrote it (C1).
 
-    Parameters
-    ----------
-    bindings
-        Pending pods and their nodes.
-    one_by_one
-        Nodes, sorted, whose pods must be bound one after another, each after the kubelet's answer to the one before
-        (C10).
-    evictions
-        Bound pods that go and wait like any pending pod.
-    moves
-        Bound pods that go and get another node.
-    steps
-        In which order pods go and are bound; none where nothing is disturbed.
-    lost
-        Nodes whose bound pods wait again and stand in ``bindings``, where it repairs; sorted.
-    wanted
-        Objects of what room was asked for, each as JSON; ``bindings`` say where its pods would be.
-    freed
-        HyperNodes that are empty in the end, where that was asked for; sorted.
+    ``one_by_one``: nodes whose pods must be bound one after another (C10). ``evictions``, ``moves``: bound pods that
+    go, to wait or to another node. ``lost``: nodes whose bound pods stand in ``bindings``, where it repairs.
+    ``wanted``: objects of wanted room, as JSON. ``freed``: HyperNodes that are empty in the end, where asked for.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -114,18 +73,9 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule broken once.
+    """One rule broken once, by an ``amount`` of at least 1 in the unit of the rule.
 
-    Parameters
-    ----------
-    rule
-        Its number, ``C1`` and so on (:data:`placer.verify.RULES`).
-    subjects
-        The objects involved, ``Kind namespace/name``.
-    amount
-        By how much, in the unit of the rule (pods, tiers, milli-cpu, bytes ...); at least 1.
-    message
-        One sentence; every number in it can be checked by hand against the instance.
+    ``subjects`` are ``Kind namespace/name``; every number in ``message`` can be checked by hand against the instance.
     """
 
     rule: str
@@ -136,10 +86,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One number of the objective.
-
-    ``priority`` only for ``admitted`` and ``placed``; names as in models/interface.md.
-    """
+    """One number of the objective; ``priority`` only for ``admitted`` and ``placed``."""
 
     name: str
     value: int
@@ -153,12 +100,7 @@ Score = tuple[Value, ...]
 def better(one: Score, other: Score) -> bool:
     """Whether ``one`` is strictly better than ``other``: the first value that differs decides.
 
-    A priority that only one of the two evicts something of counts 0 for the other.
-
-    Raises
-    ------
-    ValueError
-        The two are of different instances or policies.
+    Of a priority that only one evicts something of, the other has 0. Scores of different instances raise ValueError.
     """
     priorities = {each.priority or 0 for each in (*one, *other) if each.name in LOSSES}
     for mine, theirs in zip(_comparable(one, priorities), _comparable(other, priorities), strict=True):
@@ -170,7 +112,7 @@ def better(one: Score, other: Score) -> bool:
 
 
 def loses_more_above(value: Value, known: Score, score: Score) -> bool:
-    """Whether a score evicts something above a value, of a priority that is not in the known values: there it is 0."""
+    """Whether a score evicts something above a value, of a priority that is not in the known values."""
     lost = _losses(score) - {each.priority or 0 for each in known if each.name in LOSSES}
     if value.name in LOSSES:
         return any(priority > (value.priority or 0) for priority in lost)
@@ -178,12 +120,10 @@ def loses_more_above(value: Value, known: Score, score: Score) -> bool:
 
 
 def _losses(score: Score) -> set[int]:
-    """The priorities of which something is evicted."""
     return {each.priority or 0 for each in score if each.name in LOSSES and each.value}
 
 
 def _comparable(score: Score, priorities: Iterable[int]) -> Iterator[Value]:
-    """The values, with what is lost of each of the priorities: 0 where the score has nothing of one."""
     lost = {(each.name, each.priority): each for each in score if each.name in LOSSES}
     for value in score:
         if value.name == "moved":

@@ -287,12 +287,11 @@ def room_asked(
     objects = wanted_objects(want, before)
     instance = adding(objects)
     if is_shape(want):
-        groups, taken = groups_wanted(instance, objects), set[str]()
-        while groups is None:
-            taken |= {key.namespace for key in (*instance.pods, *instance.groups)}
+        taken = set[str]()
+        while (found := groups_wanted(instance, objects, taken)) is None:
             objects = wanted_objects(want, before, taken)
             instance = adding(objects)
-            groups = groups_wanted(instance, objects)
+        groups = found
     else:
         groups = new_groups(instance, before)
     if not groups:
@@ -418,17 +417,17 @@ class _Preemption:
         from placer.methods.process import run_apart
 
         start = time.monotonic()
-        until = None if self.time_limit is None else start + SEARCHING * (self.began + self.time_limit - start)
+        left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
+        deadline = Deadline.within(left)
         try:
-            ended = self._first_plan(Deadline() if until is None else Deadline(until))
+            ended = self._first_plan(deadline)
             if ended is None:
                 target, asked = (
                     ("search:search", (self._found,)) if self.domains is None else ("emptying:empty", self.domains)
                 )
-                left = None if until is None else until - time.monotonic()
-                options = SearchOptions(left, None, self.workers, self.seed)
+                options = SearchOptions(None if left is None else deadline.left, None, self.workers, self.seed)
                 process = run_apart(
-                    f"placer.methods.preempt.{target}", (self.instance, *asked, options), self._hear, until
+                    f"placer.methods.preempt.{target}", (self.instance, *asked, options), self._hear, deadline
                 )
                 self.findings += process.findings("preempt")
                 ended = process.termination

@@ -1,21 +1,9 @@
-"""``preempt``, ``defrag`` and ``repair`` carried out in the cluster: one plan, step by step, under the Lease.
+"""``preempt``, ``defrag`` and ``repair`` in the cluster, and room made by passes of ``run`` (docs/passes.md).
 
-In each step some pods are evicted, it is waited until they are gone and those that are moved are made again, and then
-some are bound. What ran on a lost node is evicted, too, in the step that binds what is made in its place; it is not
-waited until that is gone, since no kubelet may be there to end it. Before the first eviction of a step everything is
-read anew and what is left of the plan is judged by that, so nothing is evicted for a gang that then would not fit;
-whatever does not go as planned ends it, and is told.
-
-A pass of ``run`` makes room where the Policy has it so: after it has placed what it can, by one plan for the gang of
-the highest priority that something can be done for, within what the Policy allows and what is left of the hour. Who is
-to have the room is recorded before the first eviction, and stays so where victims take longer than the pass waits: the
-passes that follow hold it (:mod:`placer.cluster.reading.earlier_passes`), place the gang first once they are gone, and
-begin no other plan until then. Where a pass is killed before all victims are evicted, the next one that may disturb
-looks once more for what must go, of what is there by then. Where what is moved goes is recorded, too
-(:mod:`placer.cluster.planning.reservations`).
-
-Only pods of our own scheduler name are disturbed: what another scheduler's controller makes in their place would have
-their room before the group that waits (:mod:`placer.cluster.planning.disruption_plan`).
+In each step pods are evicted, their departure and their replacements are awaited, and pods are bound. Pods of a lost
+node are evicted when their replacements are bound, without waiting, since no kubelet may end them. Before each step
+everything is read again and the rest of the plan is judged by it. Gaining pods and places of moved ones are recorded
+before the first eviction, for later passes.
 """
 
 from __future__ import annotations
@@ -41,12 +29,11 @@ from placer.cluster.planning.disruption_plan import (
 )
 from placer.cluster.planning.gang_outcome import GangState
 from placer.cluster.planning.half_bound import in_turn as taking_turns
-from placer.cluster.reading.client import Client, server_time
+from placer.cluster.reading.client import server_time
 from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.earlier_passes import RoomState
 from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod, shape
-from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.snapshot import Identity, Snapshot
+from placer.cluster.reading.snapshot import Identity
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import patient
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
@@ -64,6 +51,8 @@ from placer.preempt import preempt
 from placer.result import Result, Termination
 from placer.scheduling_pass import (
     Pass,
+    ReadCluster,
+    Session,
     add_up,
     bind_also,
     bind_placement,
@@ -107,122 +96,109 @@ _HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget",
 
 
 def make_plan(
-    client: Client,
+    session: Session,
     done: Pass,
-    stop: threading.Event,
-    gently: Callable[[], None],
-    watch: Callable[[str], None],
-    start: float,
     *,
     decide: Callable[..., Result],
     show: Callable[[Instance, Result], bool] = lambda _before, _result: True,
 ) -> None:
-    """Decide what goes, show it, and carry it out.
+    """Make a plan, show it, and carry it out.
 
     Parameters
     ----------
-    client, done, stop, gently, watch, start
+    session, done
         As :func:`placer.scheduling_pass.run_pass` gives them.
     decide
-        Makes the plan: given what is in the cluster, what gives the same with objects added that are wanted, and limits
-        as those of :func:`placer.preempt.preempt`.
+        Makes the plan: given the cluster, a function that adds wanted objects to it, and the limits of
+        :func:`placer.preempt.preempt`.
     show
-        Called with what is in the cluster and with the plan before anything of it is done: whether it is to be.
+        Called with the cluster and the plan before it is carried out; whether it is to be.
     """
-    options = done.options
-    done.holds = False
-    client.until = start + options.time_limit if options.time_limit is not None else None
-    snapshot, read, _ = read_cluster(client, done, watch)
-    if _is_being_made(done):
+    options, client = done.options, session.client
+    client.until = session.start + options.time_limit if options.time_limit is not None else None
+    read = read_cluster(session, done)
+    if _is_being_made(done, read):
         return
-    if done.room is not RoomState.NONE or done.reserved.made:
-        gently()
-        snapshot, read = _finished_earlier(client, done, read, stop, watch)
-    instance = only_ours(snapshot, read, options.guards)
+    if read.room is not RoomState.NONE or read.reserved.made:
+        session.gently()
+        read = _finished_earlier(session, done, read)
+    instance = only_ours(read.snapshot, read.instance, options.guards)
 
     def adding(objects: Sequence[str]) -> Instance:
-        return only_ours(snapshot, with_wanted(snapshot, instance, objects), options.guards)
+        return only_ours(read.snapshot, with_wanted(read.snapshot, instance, objects), options.guards)
 
     with done.step("solve"):
-        watch("looking for pods to evict")
-        limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed, "began": start}
+        session.watch("looking for pods to evict")
+        workers, seed = options.workers, options.seed
+        limits = {"time_limit": options.time_limit, "workers": workers, "seed": seed, "began": session.start}
         done.result = result = decide(instance, adding, **limits)
     client.until = None
     save_pass(done)
-    placement = _to_be_done(result, show(instance, result), stop)
-    gently()
+    placement = _to_be_done(result, show(instance, result), session.stop)
+    session.gently()
     if placement.disturbs or (placement.lost and placement.bindings):
-        _Plan(client, done, stop, watch, snapshot, instance, result.instance, placement).carry_out()
+        _Plan(session, done, replace(read, instance=instance), result.instance, placement).carry_out()
     elif placement.bindings and not placement.wanted:
-        bind_also(client, done, read, placement, stop)
-    end_pass(client, done, stop)
+        bind_also(session, done, read, placement)
+    end_pass(session, done)
 
 
 def _to_be_done(result: Result, is_wanted: bool, stop: threading.Event) -> Placement:
-    """What is carried out of what was decided; nothing more once it was interrupted."""
     if result.termination is Termination.INTERRUPTED:
         stop.set()
     return result.placement if is_wanted and result.placement is not None else Placement()
 
 
-def _is_being_made(done: Pass) -> bool:
-    """Whether victims of an earlier plan are on their way out: nothing else is begun meanwhile, and that is told."""
+def _is_being_made(done: Pass, read: ReadCluster) -> bool:
     held = done.record.disruption.held
-    if held is None or done.room is not RoomState.MADE:
+    if held is None or read.room is not RoomState.MADE:
         return False
     who = ", ".join(some(list(map(str, held.pods)), _NAMED))
     why = f"victims of an earlier plan are on their way out, and their room is held for {who}"
-    done.disruption = DisruptionReport(trouble=f"{why} until {held.until:%H:%M:%S} UTC at most")
+    done.report.disruption = DisruptionReport(trouble=f"{why} until {held.until:%H:%M:%S} UTC at most")
     return True
 
 
-def _finished_earlier(
-    client: Client, done: Pass, instance: Instance, stop: threading.Event, watch: Callable[[str], None]
-) -> tuple[Snapshot, Instance]:
-    """The cluster once what has room that an earlier plan made is bound: pods that were moved, then the gang. Other
-    room is given back.
-    """
-    place_moved(client, done, instance, stop)
-    snapshot, instance, _ = read_cluster(client, done, watch)
+def _finished_earlier(session: Session, done: Pass, read: ReadCluster) -> ReadCluster:
+    """The cluster once moved pods and the gang of an earlier plan are bound; other held room is given back."""
+    place_moved(session, done, read)
+    read = read_cluster(session, done)
     held = done.record.disruption.held
-    if held is None or done.room is RoomState.MADE:
-        return snapshot, instance
-    if done.room is RoomState.FREE:
+    if held is None or read.room is RoomState.MADE:
+        return read
+    if read.room is RoomState.FREE:
+        instance = read.instance
         gaining = {instance.pods[key].group for key in held.pods}
         alone = without(instance, {pod.key for pod in instance.pending if pod.group not in gaining})
         result = solve(alone, time_limit=_ELSEWHERE, workers=done.options.workers, seed=done.options.seed)
-        bind_also(client, done, instance, result.placement or Placement(), stop)
-    give_back(client, done)
-    snapshot, instance, _ = read_cluster(client, done, watch)
-    return snapshot, instance
+        bind_also(session, done, read, result.placement or Placement())
+    give_back(session, done)
+    return read_cluster(session, done)
 
 
-def give_back(client: Client, done: Pass) -> list[Key]:
-    """Hold room no longer: the gang has it, or it is over; those that do not have it."""
-    recorded, bound = done.record.disruption, {bind.pod for gang in done.gangs for bind in gang.bound}
+def give_back(session: Session, done: Pass) -> list[Key]:
+    """Hold room no longer; the pods of its gang that did not get it."""
+    recorded, bound = done.record.disruption, {bind.pod for gang in done.bound.gangs for bind in gang.bound}
     held = recorded.held
     if held is None:
         return []
     left = {key: Identity(uid, "") for key, (uid, _) in held.pods.items() if key not in bound}
-    done.troubles += nominate(patient(client), dict.fromkeys(left), left)
-    _record(client, done, replace(recorded, held=None))
+    done.report.troubles += nominate(patient(session.client), dict.fromkeys(left), left)
+    _record(session, done, replace(recorded, held=None))
     return list(left)
 
 
 @dataclass
 class _Plan:
-    """A plan being carried out: what was decided, upon what, and which pods stand for those that are made again.
+    """A plan being carried out.
 
-    For whom room is made, and where what is moved goes, is recorded before the first eviction; of what is not done when
-    the pass ends, or is ended, the passes that follow read it there. ``hourly``: it counts among the hour's evictions.
+    The gaining pods and the places of moved ones are recorded before the first eviction, for later passes. ``renamed``:
+    pods to their replacements; ``hourly``: it counts among the hour's evictions.
     """
 
-    client: Client
+    session: Session
     done: Pass
-    stop: threading.Event
-    watch: Callable[[str], None]
-    snapshot: Snapshot
-    read: Instance
+    read: ReadCluster
     before: Instance
     placement: Placement
     renamed: dict[Key, Key] = field(default_factory=dict)
@@ -237,47 +213,43 @@ class _Plan:
             everything = tuple(binding.pod for binding in self.placement.bindings)
             self.placement = replace(self.placement, steps=(Step((), everything),))
         self.disruption = Disruption(self.before, self.placement)
-        self.decided: dict[Key, Identity] = dict(self.snapshot.identities)
+        self.decided: dict[Key, Identity] = dict(self.read.snapshot.identities)
         bindings = self.placement.bindings
-        running = {key for key, pod in self.read.pods.items() if pod.state.on_node}
+        running = {key for key, pod in self.read.instance.pods.items() if pod.state.on_node}
         self.lost = {each.pod: each for each in bindings if each.pod in running}
         self.again = {**self.disruption.moved, **self.lost}  # to where what is made in their place goes
-        self.owners = owners(self.snapshot, self.again)
+        self.owners = owners(self.read.snapshot, self.again)
         self.gaining = {group.key for group in self.disruption.admitted}
         self.report.planned = len(self.disruption.gone) + len(self.lost)
-        self.done.disruption = self.report
+        self.done.report.disruption = self.report
 
     def carry_out(self) -> None:
-        """Do all of it, or as much as can be done; the report says which."""
-        self.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
+        self.session.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
         pods = in_turn(self.before, (*self.disruption.gone, *self.lost))
         forbidden = self._forbidden
-        refused = evictions_refused(self.client, pods, self.decided, forbidden, self.refused)
+        refused = evictions_refused(self.session.client, pods, self.decided, forbidden, self.refused)
         self.report.trouble = refused or self._in_steps()
         if self.begun is not None:
             self._end(self.begun)
 
     def _begin(self) -> None:
-        """Record what is about to be done, then say for whom: before the first eviction."""
-        at = self.begun = server_time(self.client)
+        at, troubles = server_time(self.session.client), self.done.report.troubles
+        self.begun = at
         self.earlier = self.done.record.disruption
         if len(self.again) > _RESERVED:
-            self.done.troubles.append(f"room is kept for no more than {_RESERVED:,} of {len(self.again):,} moved pods")
+            troubles.append(f"room is kept for no more than {_RESERVED:,} of {len(self.again):,} moved pods")
         long = self.again.keys() - self._short_texts().keys()
         if long:
-            self.done.troubles.append(
+            troubles.append(
                 f"Pod {min(long)}: found more than {_LONGEST_RESERVED:,} bytes of text, expected no more: "
                 f"no room is kept for {counted(len(long), 'moved pod')} like that, nor for pods moved with them"
             )
         _record(
-            self.client, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
+            self.session, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
         )
         self._nominate(self.targets())
 
     def _end(self, at: datetime) -> None:
-        """Record what is left: room for victims that are not gone yet, or whose eviction was broken off, and for moved
-        pods that are not made again.
-        """
         keeps = self._goes_on()
         if self.report.trouble is not None and not keeps:
             self._nominate(dict.fromkeys(self.targets()))
@@ -285,17 +257,15 @@ class _Plan:
         went = [each for each in left if not each.pods.keys().isdisjoint(self.report.evicted)]
         try:
             held = self._held(at) if keeps else None
-            _record(self.client, self.done, self._recorded(at, held, went, self.report.evicted))
+            _record(self.session, self.done, self._recorded(at, held, went, self.report.evicted))
         except ClusterError as error:  # the next pass finds out by itself
-            self.done.troubles.append(str(error))
+            self.done.report.troubles.append(str(error))
 
     def _goes_on(self) -> bool:
-        """Whether passes that follow are to go on with it: victims are not gone yet, or it had to be broken off."""
         broken_off = self.report.trouble is not None and self._forbidden() is not None
         return bool(self.report.standing or (broken_off and self.report.evicted))
 
     def _held(self, at: datetime) -> HeldRoom | None:
-        """Room for those that wait; None where none of them is in the cluster."""
         pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
         victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
         shapes = {key: shape(self.before.pods[key].requests) for key in pods}
@@ -306,12 +276,10 @@ class _Plan:
         return timedelta(seconds=self.done.options.hold)
 
     def _short_texts(self) -> dict[Key, bytes]:
-        """Texts of moved pods that are no longer than is recorded of one."""
-        found = self.snapshot.pod_texts(self.again)
+        found = self.read.snapshot.pod_texts(self.again)
         return {key: text for key, text in found.items() if len(text) <= _LONGEST_RESERVED}
 
     def _reservations(self, at: datetime) -> list[Reservation]:
-        """Where moved pods go, by what goes together: units, and what a group had on lost nodes."""
         lost: dict[object, list[Key]] = defaultdict(list)
         for key in self.lost:
             lost[self.before.pods[key].group].append(key)
@@ -330,7 +298,6 @@ class _Plan:
     def _recorded(
         self, at: datetime, held: HeldRoom | None, reservations: Iterable[Reservation], evicted: Collection[Key]
     ) -> RecordedDisruption:
-        """The record with what this plan disturbs; room that another one holds stays."""
         times = tuple(each for each in self.earlier.evictions if at - each[0] < _HOUR)
         if self.hourly and evicted:
             times = (*times, (at, len(evicted)))
@@ -349,17 +316,15 @@ class _Plan:
         return f"{many} of lost nodes not placed again: {', '.join(some(left, _NAMED))}" if left else None
 
     def _forbidden(self) -> str | None:
-        """Why nothing more may be begun."""
-        if self.stop.is_set():
+        if self.session.stop.is_set():
             return "it was asked to stop"
-        return self.done.lost() or (None if self.report.evicted else self.done.paused())
+        return self.done.elector.lost or (None if self.report.evicted else self.done.elector.paused)
 
     # ------------------------------------------------------------------------------------------------------ making room
 
     def _make_room(self, number: int, step: Step, going: Sequence[Key]) -> str | None:
-        """Evict what goes in a step and wait until it is gone; why that did not come to its end."""
-        snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
-        instance = self._taking_part(snapshot, read)
+        read = read_cluster(self.session, self.done)
+        snapshot, instance = read.snapshot, self._taking_part(read)
         rest = rest_of(self.placement, number, self.renamed)
         trouble = trouble_with(instance, rest, snapshot.identities, self.decided, self._fits)
         if trouble is not None:
@@ -369,7 +334,8 @@ class _Plan:
         uids = {self.decided[key].uid for key in step.go}
         departures = Departures(uids, {each.uid for each in snapshot.identities.values()})
         listeners = departures.pod_happened, departures.pods_replaced
-        pods = Watch(self.client, "/api/v1/pods", snapshot.versions["pods"], *listeners, count=snapshot.counts["pods"])
+        version, count = snapshot.versions["pods"], snapshot.counts["pods"]
+        pods = Watch(self.session.client, "/api/v1/pods", version, *listeners, count=count)
         watches = Watches([pods])
         with watches.open():
             watches.start_checks()
@@ -378,10 +344,9 @@ class _Plan:
             with self.done.step("wait"):
                 return trouble or self._wait(step, going, departures)
 
-    def _taking_part(self, snapshot: Snapshot, read: Instance) -> Instance:
-        """What is in the cluster now, as the plan looks at it: without what waits and takes no part."""
+    def _taking_part(self, read: ReadCluster) -> Instance:
         lost, wanted = self.placement.lost, self.placement.wanted
-        instance = only_ours(snapshot, with_wanted(snapshot, read, wanted), self.done.options.guards)
+        instance = only_ours(read.snapshot, with_wanted(read.snapshot, read.instance, wanted), self.done.options.guards)
         if lost:
             instance = with_lost(leaving_protected(instance, lost), lost)
         if wanted or self.placement.freed:
@@ -390,7 +355,6 @@ class _Plan:
         return without(instance, {pod.key for pod in instance.pending} - part)
 
     def _fits(self, instance: Instance) -> bool:
-        """Whether what gains has room as it is; whether domains are empty, verifying tells."""
         if self.placement.freed:
             return False
         others = {pod.key for pod in instance.pending if pod.group not in self.gaining}
@@ -404,28 +368,25 @@ class _Plan:
         return all(key in instance.groups and outcome.ready(instance.groups[key]) for key in groups)
 
     def targets(self) -> dict[Key, str]:
-        """The pods that wait and gain, each with its node."""
         of, bindings = self.before.pods, self.placement.bindings
         waiting = (each for each in bindings if each.pod not in self.lost and each.pod in self.decided)
         return {each.pod: each.node for each in waiting if of[each.pod].group in self.gaining}
 
     def _nominate(self, nodes: Mapping[Key, str] | Mapping[Key, None]) -> None:
-        """Say on the pods that gain for which nodes room is made; None: that it is not any more."""
-        self.done.troubles += nominate(patient(self.client), nodes, self.decided)
+        self.done.report.troubles += nominate(patient(self.session.client), nodes, self.decided)
 
     def _evict(self, pods: list[Key]) -> str | None:
-        self.watch(f"evicting {counted(len(pods), 'pod')}")
-        options, before = self.done.options, len(self.report.evicted)
-        grace = options.eviction.grace
-        trouble = evict_pods(self.client, pods, self.decided, self.report.evicted, grace, self._forbidden, self.refused)
-        notes = {key: self._note(key) for key in self.report.evicted[before:]}
-        told = write_evicted(patient(self.client), options.scheduler_name, notes, self.decided, options.status)
-        self.done.troubles += told.troubles
+        self.session.watch(f"evicting {counted(len(pods), 'pod')}")
+        options, evicted, client = self.done.options, self.report.evicted, self.session.client
+        grace, before = options.eviction.grace, len(evicted)
+        trouble = evict_pods(client, pods, self.decided, evicted, grace, self._forbidden, self.refused)
+        notes = {key: self._note(key) for key in evicted[before:]}
+        told = write_evicted(patient(client), options.scheduler_name, notes, self.decided, options.status)
+        self.done.report.troubles += told.troubles
         return trouble
 
     def _note(self, key: Key) -> tuple[EventReason, str]:
-        """What the Event of a pod says: where it goes, and who gains."""
-        again, node = self.again.get(key), self.read.pods[key].node
+        again, node = self.again.get(key), self.read.instance.pods[key].node
         target = f" to be placed on Node {again.node}" if again is not None else ""
         if key in self.lost:
             return "NodeLost", f"evicted from Node {node}, which is lost,{target}"
@@ -436,7 +397,6 @@ class _Plan:
         )
 
     def _gain(self) -> Sentence:
-        """Who gains, and what."""
         freed, gaining = self.placement.freed, sorted(self.gaining)
         if self.lost:
             return Sentence.of(f"there is room for {counted(len(self.lost), 'pod')} of lost nodes")
@@ -451,15 +411,13 @@ class _Plan:
         return Sentence.of(NameList(tuple(map(self._gaining, gaining)), _NAMED, "group"), f" {verb} admitted")
 
     def _gaining(self, key: GroupKey) -> NamedThing:
-        """One who gains; victims in other Namespaces read a uid of it, as kube-scheduler has it."""
         group = self.before.groups[key]
         uid = next((self.decided[pod].uid for pod in group.pending if pod in self.decided), "")
         return NamedThing(key.namespace, str(key), group.priority, len(group.pending), uid)
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
-        """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""
         until = time.monotonic() + self.done.options.eviction.gone
-        self.watch(f"waiting until {counted(len(step.go), 'pod')} are gone")
+        self.session.watch(f"waiting until {counted(len(step.go), 'pod')} are gone")
         if not self._waited(departures, departures.all_gone, until):
             standing = departures.standing()
             self.report.standing = [key for key in step.go if self.decided[key].uid in standing]
@@ -479,12 +437,13 @@ class _Plan:
     # ---------------------------------------------------------------------------------------------------------- binding
 
     def _bind(self, step: Step) -> str | None:
-        """Bind what a step binds; why what gains in it was not bound."""
         if not step.bind:
             return None
-        snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
-        self._find(step, snapshot, read)
-        instance = self._now(snapshot, read)
+        read = read_cluster(self.session, self.done)
+        self._find(step, read)
+        # Without pods still on a lost node: there is no new pod yet that could be bound in their place.
+        instance = self._taking_part(read)
+        instance = without(instance, lost_pods(read.instance, instance))
         placement = aligned(instance, Placement(tuple(self._bindings(step))))
         groups = self.gaining.intersection(self._groups(step))
         broken = verify(instance, placement)
@@ -492,20 +451,15 @@ class _Plan:
             self.report.elsewhere = broken[0].message
             placement = self._elsewhere(instance, placement)
         has_room = not broken or self._ready(instance, placement, groups)
-        plan, gangs = self.done.plan, self.done.gangs
-        there = (each for each in placement.bindings if each.pod in read.pods)  # and not wanted alone
-        bind_placement(self.client, self.done, read, replace(placement, bindings=tuple(there)), self.stop)
+        before = self.done.bound
+        there = (each for each in placement.bindings if each.pod in read.instance.pods)  # and not wanted alone
+        bind_placement(self.session, self.done, read, replace(placement, bindings=tuple(there)))
         trouble = (
             self._left(groups) if has_room else f"there is no room any more, now that all is gone: {broken[0].message}"
         )
         self._note_moved(step)
-        add_up(self.done, plan, gangs)
+        add_up(self.done, before.plan, before.gangs)
         return trouble
-
-    def _now(self, snapshot: Snapshot, read: Instance) -> Instance:
-        """The same without what is still on a lost node: there is no new pod yet that could be bound in its place."""
-        instance = self._taking_part(snapshot, read)
-        return without(instance, lost_pods(read, instance))
 
     def _groups(self, step: Step) -> Iterator[GroupKey]:
         for key in step.bind:
@@ -514,31 +468,28 @@ class _Plan:
                 yield group
 
     def _left(self, groups: set[GroupKey]) -> str | None:
-        """Why a group that gains was not bound."""
-        for gang in self.done.gangs:
+        for gang in self.done.bound.gangs:
             if gang.key in groups and gang.state not in _COMPLETE:
                 return f"{gang.key} was not bound: {gang.reason or next(iter(gang.missing.values()), gang.state.value)}"
-        dropped = groups & self.done.plan.dropped.keys()
-        return next((f"{key} was not bound: {self.done.plan.dropped[key]}" for key in sorted(dropped)), None)
+        dropped = groups & self.done.bound.plan.dropped.keys()
+        return next((f"{key} was not bound: {self.done.bound.plan.dropped[key]}" for key in sorted(dropped)), None)
 
     def _note_moved(self, step: Step) -> None:
-        bound = {bind.pod for gang in self.done.gangs for bind in gang.bound}
+        bound = {bind.pod for gang in self.done.bound.gangs for bind in gang.bound}
         moves = [key for key in step.bind if key in self.again]
         self.report.moved |= {key: self.renamed[key] for key in moves if self.renamed.get(key) in bound}
         self.report.not_moved += [key for key in moves if key not in self.report.moved]
 
-    def _find(self, step: Step, snapshot: Snapshot, instance: Instance) -> None:
-        """Find the pods that stand for those that are made again."""
+    def _find(self, step: Step, read: ReadCluster) -> None:
         moved = {key: self.owners[key] for key in step.bind if key in self.again}
         if not moved:
             return
-        known = {each.uid for each in self.snapshot.identities.values()}
-        new = [pod.key for pod in instance.pending if snapshot.identities[pod.key].uid not in known]
-        self.renamed |= made_again(moved, self.before, instance, owners(snapshot, new))
-        self.decided |= {key: snapshot.identities[key] for key in self.renamed.values() if key in snapshot.identities}
+        known, identities = {each.uid for each in self.read.snapshot.identities.values()}, read.snapshot.identities
+        new = [pod.key for pod in read.instance.pending if identities[pod.key].uid not in known]
+        self.renamed |= made_again(moved, self.before, read.instance, owners(read.snapshot, new))
+        self.decided |= {key: identities[key] for key in self.renamed.values() if key in identities}
 
     def _bindings(self, step: Step) -> Iterable[Binding]:
-        """What a step binds, without units of which a pod was not made again."""
         part = {key for unit in self.disruption.units if not set(unit.pods) <= self.renamed.keys() for key in unit.pods}
         for key in step.bind:
             again = self.again.get(key)
@@ -548,7 +499,6 @@ class _Plan:
                 yield Binding(self.renamed[key], again.node)
 
     def _elsewhere(self, instance: Instance, placement: Placement) -> Placement:
-        """Another placement of what was to be bound; room that is made for others stays theirs."""
         to_be_bound = {instance.pods[each.pod].group for each in placement.bindings if each.pod in instance.pods}
         others = {pod.key for pod in instance.pending if pod.group not in to_be_bound}
         theirs = {each.pod: each.node for each in self.placement.bindings if each.pod in others}
@@ -561,97 +511,87 @@ class _Plan:
 # ------------------------------------------------------------------------------------------ room made by a pass of run
 
 
-def make_room_pass(
-    client: Client,
-    done: Pass,
-    stop: threading.Event,
-    gently: Callable[[], None],
-    watch: Callable[[str], None],
-    start: float,
-    *,
-    lists: Reflectors | None = None,
-) -> None:
-    """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy has it so."""
-    make_pass(client, done, stop, gently, watch, start, lists=lists)
-    if not done.options.dry_run and done.paused() is None and not stop.is_set():
-        _RoomMaker(client, done, stop, watch).run()
-        _forget_reservations(client, done)
-        end_pass(client, done, stop)
+def make_room_pass(session: Session, done: Pass) -> None:
+    """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy allows it."""
+    make_pass(session, done)
+    if not done.options.dry_run and done.elector.paused is None and not session.stop.is_set():
+        _RoomMaker(session, done).run()
+        _forget_reservations(session, done)
+        end_pass(session, done)
 
 
-def _forget_reservations(client: Client, done: Pass) -> None:
-    """Take from the record what was kept for moved pods that run again, or long enough."""
-    recorded = done.record.disruption
-    ours = [each for each in recorded.reservations if each.made_by == done.identifier]
-    left = (*done.reserved.left, *ours)
+def _forget_reservations(session: Session, done: Pass) -> None:
+    recorded, kept = done.record.disruption, done.read.reserved.left if done.read is not None else ()
+    left = (*kept, *(each for each in recorded.reservations if each.made_by == done.identifier))
     if left != recorded.reservations:
-        _record(client, done, replace(recorded, reservations=left))
+        _record(session, done, replace(recorded, reservations=left))
 
 
 class _RoomMaker:
-    """What a pass does about room once it has placed what it can."""
+    """Room for a gang, after a pass has placed what it can."""
 
-    def __init__(self, client: Client, done: Pass, stop: threading.Event, watch: Callable[[str], None]) -> None:
-        self.client, self.done, self.stop, self.watch = client, done, stop, watch
+    def __init__(self, session: Session, done: Pass) -> None:
+        self.session, self.done = session, done
         self.recorded = done.record.disruption
-        self.now = server_time(client)
+        self.now = server_time(session.client)
+
+    @property
+    def read(self) -> ReadCluster:
+        assert self.done.read is not None, "the cluster was read"
+        return self.done.read
 
     def run(self) -> None:
-        """Go on with room that is not made yet, give back what is held no more, or make room for one gang."""
-        allowed = self.done.options.disturbs and (self.done.policy.evicts or self.done.policy.moves)
-        if self.done.room is RoomState.BEGUN and allowed:
+        room, policy = self.read.room, self.read.instance.policy
+        allowed = self.done.options.disturbs and (policy.evicts or policy.moves)
+        if room is RoomState.BEGUN and allowed:
             self._go_on()
-        elif self.done.room in _WHY_OVER:
-            self._give_back()
-        elif self.done.room is RoomState.NONE and allowed:
+        elif room in _WHY_OVER:
+            self._give_back(room)
+        elif room is RoomState.NONE and allowed:
             self._begin()
 
     @property
     def _left(self) -> int:
-        """How many pods may be disturbed still within the hour."""
         return self.done.options.evictions_per_hour - self.recorded.within(_HOUR, self.now)
 
     def _begin(self) -> None:
-        """Make room for one gang."""
         waiting = list(self._waiting())
         if waiting and self._left > 0:
-            self._make(waiting, *self._cluster())
+            self._make(waiting, self._cluster())
         elif waiting:
             most = self.done.options.evictions_per_hour
             what = f"{counted(most, 'pod')} {'was' if most == 1 else 'were'} disturbed within the last hour"
-            self.done.disruption = DisruptionReport(trouble=f"{what}, the most that may be")
+            self.done.report.disruption = DisruptionReport(trouble=f"{what}, the most that may be")
 
     def _go_on(self) -> None:
-        """Look once more for what must go for a gang: the pass that began to make its room ended before its time."""
         held = self.recorded.held
         assert held is not None, "it is so of held room"
-        assert self.done.snapshot is not None, "the cluster was read"
-        there = {(key, each.uid) for key, each in self.done.snapshot.identities.items()}
+        there = {(key, each.uid) for key, each in self.read.snapshot.identities.items()}
         self.recorded = _adopted(self.recorded, held, len(there & held.victims.items()), self.done.identifier)
-        _record(self.client, self.done, self.recorded)
-        snapshot, instance, _ = read_cluster(self.client, self.done, self.watch)
+        _record(self.session, self.done, self.recorded)
+        read = read_cluster(self.session, self.done)
+        instance = read.instance
         gangs = {instance.pods[key].group or GroupKey("", *key) for key in held.pods if key in instance.pods}
-        self._make(sorted(gangs), snapshot, instance)
-        if self.done.disruption is None:
-            self._give_back()
+        self._make(sorted(gangs), read)
+        if self.done.report.disruption is None:
+            self._give_back(read.room)
 
-    def _give_back(self) -> None:
-        """Hold room no longer: the gang has it, or it is over."""
-        left = give_back(self.client, self.done)
+    def _give_back(self, room: RoomState) -> None:
+        left = give_back(self.session, self.done)
         if left:
             named = ", ".join(map(str, left[:_TRIED]))
-            why = f"room is held no longer for {named}: {_WHY_OVER[self.done.room]}"
-            self.done.disruption = DisruptionReport(trouble=why)
+            why = f"room is held no longer for {named}: {_WHY_OVER[room]}"
+            self.done.report.disruption = DisruptionReport(trouble=why)
 
     def _waiting(self) -> Iterator[GroupKey]:
-        """Groups that room may help, the most urgent first; not those of pods that preempt nobody.
+        """Groups that room may help, most urgent first, except those of pods that preempt nobody.
 
-        Among equals namespaces take turns: who has many that nothing helps does not keep others from being tried.
+        Among equals namespaces take turns, so that many hopeless groups of one keep no others from being tried.
         """
         result = self.done.result
         if result is None or self._is_same(result):
             return
-        groups, left = result.instance.groups, set(self.done.half_bound_before)
+        groups, left = result.instance.groups, set(self.done.read.half_bound if self.done.read is not None else ())
         left |= {pod.group for pod in result.instance.pending if pod.group is not None and pod.never_preempts}
         helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in left]
         first = sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))
@@ -659,103 +599,90 @@ class _RoomMaker:
         yield from sorted(first, key=lambda key: (-groups[key].priority, turns[key]))[:_TRIED]
 
     def _is_same(self, result: Result) -> bool:
-        """Whether an earlier pass has looked at the same cluster, and found nothing that could be done."""
-        return self.done.earlier is not None and self.done.earlier[1].seconds is result.seconds
+        earlier = self.done.loop.earlier
+        return earlier is not None and earlier[1].seconds is result.seconds
 
-    def _make(self, waiting: list[GroupKey], snapshot: Snapshot, instance: Instance) -> None:
+    def _make(self, waiting: list[GroupKey], read: ReadCluster) -> None:
         """Look for a plan for one gang after another, and carry out the first.
 
-        Where the server evicts nobody for it, another one is looked for without those whom it refused: else who has
-        one cheap pod that cannot be evicted would keep everybody from having room made.
+        Where the server refuses all evictions, another plan is looked for without the refused pods: else one cheap pod
+        that cannot be evicted would prevent all room.
         """
-        instance = self._within_limits(snapshot, instance, max(0, self._left))
+        instance = self._within_limits(read, max(0, self._left))
         until = time.monotonic() + (self.done.options.time_limit or _LIMIT)
         left = deque(waiting)
         while left:
             seconds = (until - time.monotonic()) / 2
-            if seconds < _LEAST or self.stop.is_set():
-                self.done.undecided = True
+            if seconds < _LEAST or self.session.stop.is_set():
+                self.done.report.undecided = True
                 return
             placement = self._plan(instance, left[0], seconds)
             if placement is None:
                 left.popleft()
                 continue
-            refused = self._carry_out(snapshot, instance, left[0], placement)
+            refused = self._carry_out(replace(read, instance=instance), left[0], placement)
             if not refused:
                 return
             instance = protecting(instance, dict.fromkeys(refused, "the server refuses its eviction"))
 
-    def _cluster(self) -> tuple[Snapshot, Instance]:
-        """What is in the cluster after what was bound just now."""
+    def _cluster(self) -> ReadCluster:
+        """The cluster with the new bindings of this pass."""
         done = self.done
-        assert done.snapshot is not None, "the cluster was read"
         assert done.result is not None, "it was decided upon"
-        if not any(gang.bound for gang in done.gangs):
-            return done.snapshot, done.result.instance
-        snapshot, instance, _ = read_cluster(self.client, done, self.watch)
-        return snapshot, instance
+        if not any(gang.bound for gang in done.bound.gangs):
+            return replace(self.read, instance=done.result.instance)
+        return read_cluster(self.session, done)
 
-    def _within_limits(self, snapshot: Snapshot, read: Instance, left: int) -> Instance:
-        """The instance in which no more may be disturbed than the Policy and the hour allow, and nothing just bound."""
-        new = {bind.pod: "it was bound just now" for gang in self.done.gangs for bind in gang.bound}
-        instance, policy = only_ours(snapshot, protecting(read, new), self.done.options.guards), self.done.policy
-        hour = limited(Key("", "of the hour"), left, instance.pods)
-        budgets = (*instance.budgets, hour)
+    def _within_limits(self, read: ReadCluster, left: int) -> Instance:
+        new = {bind.pod: "it was bound just now" for gang in self.done.bound.gangs for bind in gang.bound}
+        instance, policy = protecting(read.instance, new), self.read.instance.policy
+        instance = only_ours(read.snapshot, instance, self.done.options.guards)
+        budgets = (*instance.budgets, limited(Key("", "of the hour"), left, instance.pods))
         return replace(instance, budgets=budgets, may_evict=policy.evicts, may_move=policy.moves)
 
     def _plan(self, instance: Instance, key: GroupKey, seconds: float) -> Placement | None:
-        """What admits a group and has to go for it; None: nothing does, or nothing has to."""
         group = instance.groups.get(key)
         if group is None or not group.pending:
             return None
-        self.watch(f"looking for pods to evict for {key}")
+        self.session.watch(f"looking for pods to evict for {key}")
         options = self.done.options
         with self.done.step("room"):
             workers, seed = options.workers, options.seed
             result = preempt(instance, key, time_limit=seconds, workers=workers, seed=seed, costs=False)
         if result.termination is Termination.INTERRUPTED:
-            self.stop.set()
+            self.session.stop.set()
         placement = result.placement or Placement()
         admitted = {each.key for each in Disruption(result.instance, placement).admitted}
-        self.done.undecided |= not _is_decided(result)
-        return placement if placement.disturbs and key in admitted and not self.stop.is_set() else None
+        self.done.report.undecided |= not _is_decided(result)
+        return placement if placement.disturbs and key in admitted and not self.session.stop.is_set() else None
 
-    def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> list[Key]:
-        """Carry a plan out; whom the server refused, where nothing has happened."""
+    def _carry_out(self, read: ReadCluster, key: GroupKey, placement: Placement) -> list[Key]:
+        """Carry a plan out; the pods that the server refused, where nothing has happened."""
         done, result = self.done, self.done.result
-        done.result = _untold(result, key)
+        if result is not None:  # why the group waits is not told while it is bound
+            done.result = replace(result, reasons={each: why for each, why in result.reasons.items() if each != key})
         # As in the result of preempt, of all that waits the group alone takes part.
-        waiting = {pod.key for pod in instance.pending if pod.group != key}
-        before = without(instance, waiting)
-        plan = _Plan(self.client, done, self.stop, self.watch, snapshot, instance, before, placement, hourly=True)
+        before = without(read.instance, {pod.key for pod in read.instance.pending if pod.group != key})
+        plan = _Plan(self.session, done, read, before, placement, hourly=True)
         plan.carry_out()
-        if key not in {gang.key for gang in done.gangs if gang.bound}:
+        if key not in {gang.key for gang in done.bound.gangs if gang.bound}:
             done.result = result
         return [] if plan.report.evicted else plan.refused
 
 
 def _adopted(recorded: RecordedDisruption, held: HeldRoom, still: int, identifier: str) -> RecordedDisruption:
-    """The record with room that a pass goes on to make; victims that are there still were not evicted in the hour."""
+    """The record of room that a pass continues to make; remaining victims were not evicted in the hour."""
     times = ((at, count - still if at == held.since else count) for at, count in recorded.evictions)
     kept = tuple(each for each in times if each[1] > 0)
     return replace(recorded, held=replace(held, made_by=identifier), evictions=kept)
 
 
 def _is_decided(result: Result) -> bool:
-    """Whether it is proved that no more can be admitted."""
     return result.placement is not None and all(
         judged.met for judged in result.objective if judged.value.name == "admitted"
     )
 
 
-def _untold(result: Result | None, group: GroupKey) -> Result | None:
-    """The result without why a group waits: it is not told so while it is bound."""
-    if result is None:
-        return None
-    return replace(result, reasons={key: reason for key, reason in result.reasons.items() if key != group})
-
-
-def _record(client: Client, done: Pass, disruption: RecordedDisruption) -> None:
-    """Write what was disturbed, unless another pass may do so by now."""
-    if done.lost() is None:
-        keep_record(client, done, done.record.gangs, done.record.workloads, disruption)
+def _record(session: Session, done: Pass, disruption: RecordedDisruption) -> None:
+    if done.elector.lost is None:
+        keep_record(session.client, done, done.record.gangs, done.record.workloads, disruption)

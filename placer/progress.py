@@ -1,4 +1,4 @@
-"""What is shown on a terminal while a command runs: one line with the time that is left and what goes on."""
+"""Progress on a terminal: one line with the time that is left and the present phase."""
 
 from __future__ import annotations
 
@@ -23,25 +23,15 @@ if TYPE_CHECKING:
     from placer.placement import Value
     from placer.result import TracePoint
 
-__all__ = ["Progress"]
-
 #: How often a second the line is drawn anew, so that the countdown moves also where nothing happens.
 _REFRESH = 4
 
 
 class Progress:
-    """A line on standard error that lives as long as the ``with`` block; where that is no terminal, nothing or lines.
+    """A line on standard error that lives as long as the ``with`` block; where that is no terminal, nothing or
+    ``lines``.
 
-    Parameters
-    ----------
-    quiet
-        Show nothing.
-    began
-        ``time.monotonic()`` of the beginning.
-    limit
-        Seconds of the whole call, None: unlimited.
-    lines
-        Where standard error is no terminal, as in a notebook: write a line for each phase, at most one a second.
+    ``began``: of ``time.monotonic()``. ``limit``: seconds of the whole call.
     """
 
     def __init__(self, *, quiet: bool, began: float, limit: float | None, lines: bool = False) -> None:
@@ -76,7 +66,7 @@ class Progress:
             self._live.stop()
 
     def phase(self, text: str) -> None:
-        """Say what goes on."""
+        """Show a phase."""
         self._text = text
         if self._live is not None:
             self._live.refresh()
@@ -98,7 +88,7 @@ class Progress:
         return self._live is not None or self._written != math.inf
 
     def knows(self, instance: Instance) -> None:
-        """Say what was read, and remember the values there are."""
+        """Show the size of the input, and remember the values there are."""
         from placer.placement import Placement
         from placer.score import score
 
@@ -108,7 +98,7 @@ class Progress:
             self.phase(f"{counted(len(instance.pending), 'pending pod')}, {nodes}: greedy")
 
     def point(self, point: TracePoint) -> None:
-        """Show a new best answer or bound: the first value that is not proved, for what comes after it is open."""
+        """Show a new best answer or bound: the first value that is not proved."""
         if not self._shows:
             return
         names = {criterion.name for criterion in self._criteria}
@@ -121,11 +111,10 @@ class Progress:
         self.phase(f"{phase}: every value is proved")
 
     def plan(self, point: TracePoint) -> None:
-        """Say that there is a plan of pods that go or move, and that a smaller one is looked for."""
+        """Show that there is a plan that disturbs, and that a smaller one is looked for."""
         self.phase(f"looking for a plan that moves or evicts less than the one by {point.phase}")
 
     def _line(self) -> Text:
-        """The line as it is now, never longer than the terminal is wide, and never with half a number."""
         from rich.text import Text
 
         width = self._console.width if self._console is not None else 80
@@ -134,7 +123,6 @@ class Progress:
         return Text(clock + text, no_wrap=True, overflow="crop")
 
     def _clock(self) -> str:
-        """How much time is left, or how much has gone by where there is no limit."""
         gone = time.monotonic() - self._began
         if self._limit is None:
             return f"{gone:.0f} s · "

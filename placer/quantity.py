@@ -1,11 +1,7 @@
 """Kubernetes quantities, exactly, both ways; and integer resource vectors.
 
-A quantity is parsed to an integer count of *nano-units* (10^-9 of the base unit), the finest step the Kubernetes
-API keeps. Sums are made there, and only the finished sum is brought to the integers that scheduling compares: cpu in
-milli-cpu, everything else in whole units (bytes, devices, pods).
-
-Source: apimachinery ``pkg/api/resource/quantity.go`` (grammar, suffixes, rounding away from zero) and
-``component-helpers`` resource helpers (milli-cpu, whole units otherwise).
+Sums are made of integer *nano-units* (10^-9), as in apimachinery ``pkg/api/resource/quantity.go``; only the finished
+sum becomes milli-cpu, or whole units.
 """
 
 from __future__ import annotations
@@ -14,8 +10,6 @@ import re
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
-
-__all__ = ["CPU", "PODS", "Resources", "format_amount", "from_nano", "is_bytes", "parse"]
 
 CPU = "cpu"
 PODS = "pods"
@@ -31,22 +25,9 @@ _NUMBER = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i|[numkMGTPE])|[eE]([
 
 @lru_cache(maxsize=65536)
 def parse(text: str) -> int:
-    """Read a quantity.
+    """Read a quantity of at most 128 characters as nano-units, finer parts rounded away from zero.
 
-    Parameters
-    ----------
-    text
-        ``100m``, ``1.5Gi``, ``2e3``, ``0.5`` ...; at most 128 characters.
-
-    Returns
-    -------
-    int
-        Nano-units, may be negative; parts finer than a nano-unit are rounded away from zero, as the API server does.
-
-    Raises
-    ------
-    ValueError
-        Not a quantity, or beyond 2^63 - 1 units.
+    Not a quantity, or beyond 2^63 - 1 units: ValueError.
 
     Examples
     --------
@@ -64,7 +45,6 @@ def parse(text: str) -> int:
 
 
 def _scaled(digits: str, suffix: str, exponent: int) -> int:
-    """``digits`` times its suffix in nano-units, rounded up."""
     whole, _, fraction = digits.partition(".")
     mantissa = int((whole + fraction) or "0")
     if not mantissa:
@@ -82,15 +62,7 @@ def _scaled(digits: str, suffix: str, exponent: int) -> int:
 
 
 def from_nano(resource: str, nano: int) -> int:
-    """Bring nano-units to the integer that scheduling compares, rounded up.
-
-    Parameters
-    ----------
-    resource
-        Name of the resource; only ``cpu`` counts in milli-units, all others in whole units.
-    nano
-        Amount in nano-units.
-    """
+    """Bring nano-units to the integer that scheduling compares, rounded up: milli-cpu, else whole units."""
     unit = 10**6 if resource == CPU else NANO
     return -(-nano // unit)
 
@@ -101,13 +73,7 @@ def is_bytes(resource: str) -> bool:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """Write an integer amount as a quantity that :func:`parse` reads back to the same amount.
-
-    Examples
-    --------
-    >>> format_amount("cpu", 1500), format_amount("memory", 2**30), format_amount("nvidia.com/gpu", 8)
-    ('1500m', '1Gi', '8')
-    """
+    """Write an integer amount as a quantity that :func:`parse` reads back to the same amount."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if is_bytes(resource):
@@ -118,20 +84,9 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 class Resources(Mapping[str, int]):
-    """An immutable integer vector of resources: milli-cpu, bytes, counts.
+    """An immutable integer vector of resources: milli-cpu, bytes, counts; negative in a difference.
 
-    A name that is absent counts as 0; zeros are dropped, so equal vectors are equal objects to ``==`` and ``hash``.
-
-    Parameters
-    ----------
-    amounts
-        Resource name to integer amount (milli-cpu for ``cpu``, whole units otherwise). May be negative in a difference.
-
-    Examples
-    --------
-    >>> room = Resources({"cpu": 4000, "pods": 110}) - Resources({"cpu": 1500, "pods": 1})
-    >>> room["cpu"], room["nvidia.com/gpu"], Resources({"cpu": 2500}).fits(room)
-    (2500, 0, True)
+    An absent name counts as 0; zeros are dropped, so equal vectors are equal objects to ``==`` and ``hash``.
     """
 
     __slots__ = ("_amounts", "_hash")
@@ -164,7 +119,7 @@ class Resources(Mapping[str, int]):
         return name in self._amounts
 
     def items(self) -> ItemsView[str, int]:
-        """Names and amounts; the view of the amounts themselves, because every pod's requests are walked often."""
+        """Names and amounts, as a view, because every pod's requests are walked often."""
         return self._amounts.items()
 
     def __hash__(self) -> int:
@@ -186,13 +141,7 @@ class Resources(Mapping[str, int]):
         return all(amount <= room[name] for name, amount in self._amounts.items())
 
     def copies_in(self, room: Resources) -> int:
-        """How often a vector that asks for something fits into ``room``.
-
-        Examples
-        --------
-        >>> Resources({"cpu": 2500, "pods": 1}).copies_in(Resources({"cpu": 8000, "pods": 110}))
-        3
-        """
+        """How often a vector that asks for something fits into ``room``."""
         return max(0, min(room[name] // amount for name, amount in self._amounts.items()))
 
     def __repr__(self) -> str:
@@ -203,5 +152,5 @@ class Resources(Mapping[str, int]):
 
 
 def decimal_text(value: float | int) -> str:
-    """Write a YAML or JSON number as quantity text without an exponent that quantities do not know."""
+    """Write a YAML or JSON number as quantity text, whose exponents differ."""
     return str(value) if isinstance(value, int) else format(Decimal(repr(value)), "f")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,16 +17,6 @@ from placer.placement import Binding, Placement, Step
 
 if TYPE_CHECKING:
     from placer.manifests import Objects, RawObject, Text
-
-__all__ = [
-    "Unread",
-    "read",
-    "read_expansion",
-    "read_frame",
-    "read_placement",
-    "read_whole_placement",
-    "refuse_findings",
-]
 
 #: Kinds that are pods or make some.
 _MAKE_PODS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "Job", "JobSet", "LeaderWorkerSet")
@@ -43,36 +33,19 @@ def read(
     set_: Sequence[str] = (),
     lenient: bool = False,
 ) -> Instance:
-    """Read an instance.
+    """Read an instance; all ``paths`` together are one.
 
-    Parameters
-    ----------
-    paths
-        Files, folders (searched recursively) and ``-`` for standard input: Kubernetes objects in YAML or JSON, gzipped
-        or not; or texts that have been read already. All of them together are one instance.
-    scheduler_name
-        Whose pending pods are ours, ``*``: any; None: any, or of a cluster's snapshot those that it was taken for.
-    strict
-        Findings are errors.
-    with_, without, set_
-        What if: objects added, removed, changed (models/interface.md).
-    lenient
-        Objects that cannot be read are findings, and what depends on them waits, as in a cluster and its snapshots.
-
-    Returns
-    -------
-    Instance
-        Immutable; its ``findings`` say what in the input cannot be as meant. Of a cluster's snapshot (``placer
-        snapshot``) the pods are those that exist: only workloads that ``with_`` adds are expanded.
+    ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any, or those of the snapshot. ``lenient``:
+    objects that cannot be read are findings. Of a snapshot only workloads that ``with_`` adds are expanded.
 
     Raises
     ------
     BadInstance
-        Every fault of every file, with object, field, what was found and what was expected.
+        Every fault of every file.
     StrictFindings
         There are findings, and ``strict`` was asked for.
     UsageError
-        An edit names what is not there.
+        An edit names an object that is not there.
     """
     from placer.instance.instance_builder import make_instance
     from placer.manifests import load
@@ -116,25 +89,7 @@ def read_frame(
 def read_expansion(
     paths: Sequence[str | Path], *, scheduler_name: str | None = None, strict: bool = False
 ) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
-    """Read workloads and make the PodGroups and Pods that their controllers would make.
-
-    Parameters
-    ----------
-    paths, strict
-        As :func:`read` takes them.
-    scheduler_name
-        Whose pods are made; None: any scheduler's.
-
-    Returns
-    -------
-    documents, findings
-        Whole Kubernetes objects, PodGroups first; and what in the workloads cannot be as meant.
-
-    Raises
-    ------
-    BadInstance, StrictFindings
-        As :func:`read`.
-    """
+    """Make the PodGroups and Pods that controllers would make of workloads: whole objects, and findings."""
     from placer.instance.expansion import documents, expand
     from placer.instance.findings import Findings
     from placer.instance.ignored_fields import note_managed_elsewhere
@@ -156,7 +111,6 @@ def read_expansion(
 
 
 def _of_scheduler(documents: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
-    """Pods of a scheduler, and PodGroups but those all of whose pods are of others."""
     from placer.instance import ANY_SCHEDULER
     from placer.instance.gangs import GROUP_ANNOTATIONS
 
@@ -179,13 +133,7 @@ def _of_scheduler(documents: list[dict[str, Any]], name: str | None) -> list[dic
 
 
 def refuse_findings(paths: Sequence[str | Path | Text], findings: Sequence[Finding]) -> None:
-    """Make findings errors, as ``--strict`` asks.
-
-    Raises
-    ------
-    StrictFindings
-        There are any but those that are no errors.
-    """
+    """Raise :class:`StrictFindings`, as ``--strict`` asks, where there are any but those that are no errors."""
     errors = [each for each in findings if each.code not in NO_ERRORS]
     if errors:
         name = ", ".join(map(str, paths))
@@ -194,17 +142,7 @@ def refuse_findings(paths: Sequence[str | Path | Text], findings: Sequence[Findi
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What a file says of a placement and no judgement of it looks at.
-
-    Parameters
-    ----------
-    unknown
-        Keys that neither a Placement nor a Binding has, those in a list once (``bindings[].foo``).
-    not_judged
-        Keys that a Placement has, of what placer says about it beside the bindings.
-    findings
-        Of each unknown key, that it is, and which known one is like it.
-    """
+    """Parts of a file with a placement that no judgement of it looks at, and findings of the unknown ones."""
 
     unknown: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
@@ -212,36 +150,23 @@ class Unread:
 
 
 def read_placement(path: str | Path) -> Placement:
-    """Read a placement: a Placement of placer, v1 Bindings, or a List of them.
+    """Read a placement of any origin.
 
     Parameters
     ----------
     path
-        A file or ``-``.
+        File, or ``-``, with a Placement of placer, v1 Bindings, or a List of them.
 
     Raises
     ------
     BadInstance
-        The file does not parse, or holds something else, or a binding lacks pod or node.
+        Every fault of the file.
     """
     return read_whole_placement(path)[0]
 
 
 def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tuple[Placement, Unread]:
-    """Read a placement, and say what in its file is not read.
-
-    Parameters
-    ----------
-    path
-        As of :func:`read_placement`.
-    strict
-        Unknown keys are errors.
-
-    Raises
-    ------
-    BadInstance, StrictFindings
-        As :func:`read_placement`; there are unknown keys, and ``strict`` was asked for.
-    """
+    """Read a placement, and which keys of its file are not read; ``strict``: unknown ones are errors."""
     from placer.manifests import read_texts, split
 
     raws = split(read_texts([path]))
@@ -267,12 +192,15 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
         elif (raw.group, raw.kind) == ("", "Binding"):
             value = _value(raw)
             bindings += _of_binding(raw, value, faults)
-            keys.of_binding(value)
+            keys.look("Binding", "", value, keys.BINDING)
+            keys.look("Binding", "target.", value.get("target"), keys.TARGET)
         else:
             others.append(raw)
     if others:
         hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
-        faults.append(_foreign(others, hint))
+        more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
+        expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+        faults.append(_fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected))
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
@@ -283,20 +211,11 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     return replace(placement, **disruption.parts()), unread
 
 
-def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
-    """The fault of objects that are no part of a placement."""
-    more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
-    expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
-    return _fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected)
-
-
 class _Keys:
-    """Keys of Placements and Bindings that are not read."""
-
     #: Of a binding in a Placement, of a Binding, and of its target: what it may have.
     _ENTRY = ("namespace", "pod", "node", "numaZones")
-    _BINDING = ("apiVersion", "kind", "metadata", "target")
-    _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
+    BINDING = ("apiVersion", "kind", "metadata", "target")
+    TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
     _PARTS = ("lost", "wanted", "freed", "evictions", "moves", "steps")
     _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", *_PARTS))
@@ -314,26 +233,17 @@ class _Keys:
         self._not_judged: set[str] = set()
 
     def of_placement(self, value: Mapping[str, Any]) -> None:
-        """Look at the keys of a Placement and of its bindings."""
         known = (*_placement_keys(), *self._BESIDE)
-        self._look("Placement", "", value, known)
+        self.look("Placement", "", value, known)
         self._not_judged.update(key for key in value if key in known and key not in self._JUDGED)
         for entry in value.get("bindings") or ():
-            self._look("Placement", "bindings[].", entry, self._ENTRY)
+            self.look("Placement", "bindings[].", entry, self._ENTRY)
         for name, (known_here, beside) in self._DISTURBED.items():
-            self._of_disturbed(name, value.get(name) or (), known_here, beside)
+            for entry in value.get(name) or ():
+                self.look("Placement", f"{name}[].", entry, known_here)
+                self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
 
-    def _of_disturbed(self, name: str, entries: Iterable[Any], known: Sequence[str], beside: Sequence[str]) -> None:
-        for entry in entries:
-            self._look("Placement", f"{name}[].", entry, known)
-            self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
-
-    def of_binding(self, value: Mapping[str, Any]) -> None:
-        """Look at the keys of a v1 Binding."""
-        self._look("Binding", "", value, self._BINDING)
-        self._look("Binding", "target.", value.get("target"), self._TARGET)
-
-    def _look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
+    def look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
         from placer.legible import alike
 
         for key in value if isinstance(value, Mapping) else ():
@@ -345,7 +255,6 @@ class _Keys:
                     self._like[place] = f"; found like it: {path}{like}" if like else ""
 
     def unread(self) -> Unread:
-        """All that was found, sorted."""
         findings = []
         for (kind, key), count in sorted(self._unknown.items()):
             others = f", here and in {count - 1:,} more" if count > 1 else ""
@@ -356,7 +265,6 @@ class _Keys:
 
 
 def _placement_keys() -> tuple[str, ...]:
-    """Keys of a Placement, as its schema has them."""
     from importlib import resources
 
     text = (resources.files("placer") / "schemas" / "placement.schema.json").read_text(encoding="utf-8")
@@ -379,8 +287,6 @@ def _of_placement(raw: RawObject, value: Mapping[str, Any], faults: list[Fault])
 
 
 class _DisruptionReader:
-    """What Placements say of pods that go: evictions, moves, and the steps; takes ``faults``."""
-
     def __init__(self, faults: list[Fault]) -> None:
         self._faults = faults
         self._evictions: list[Key] = []
@@ -388,11 +294,9 @@ class _DisruptionReader:
         self._steps: list[Step] = []
 
     def parts(self) -> dict[str, Any]:
-        """Fields of a placement."""
         return {"evictions": tuple(self._evictions), "moves": tuple(self._moves), "steps": tuple(self._steps)}
 
     def read(self, raw: RawObject, value: Mapping[str, Any]) -> None:
-        """Read one Placement."""
         for path, entry in self._entries(raw, value, "evictions"):
             pod = self._pod(raw, entry, path)
             if pod is not None:
@@ -449,7 +353,6 @@ def _text(raw: RawObject, place: Any, path: str, name: str, faults: list[Fault])
 
 
 def _names(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> tuple[str, ...]:
-    """A list of names; left out, or null, it is empty."""
     if value is None:
         return ()
     if isinstance(value, list) and all(isinstance(each, str) and each for each in value):
@@ -459,7 +362,6 @@ def _names(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> tuple[
 
 
 def _objects(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> list[str]:
-    """A list of objects, each as JSON; left out, or null, it is empty."""
     if value is None:
         return []
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):

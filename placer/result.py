@@ -1,11 +1,11 @@
 """Why it stopped, what there is, and what is proved: three questions, three values.
 
 ==============================  ===========  ==========  =========================================================
-situation                       termination  verdict     what is shown
+situation                       termination  verdict     shown
 ==============================  ===========  ==========  =========================================================
 every value meets its bound     proved       OPTIMAL     the placement, gap 0 on every value
 search ended without a proof    finished     FEASIBLE    the placement, bounds as far as proved
-search died (``SolverDied``)    finished     FEASIBLE    the same, of what it had told before
+search died (``SolverDied``)    finished     FEASIBLE    the same, of what it had reported before
 time or work limit, an answer   time         FEASIBLE    the same
 time limit, proof was in hand   proved       OPTIMAL     a bound may come from counting alone, without a search
 Ctrl-C or SIGTERM               interrupted  FEASIBLE    the best answer so far
@@ -73,7 +73,7 @@ class Reason:
         return str(self.text)
 
     def told(self, namespace: str) -> str:
-        """The sentence for readers of a Namespace, which names nothing of any other."""
+        """The sentence for readers of a Namespace, which names nothing of others."""
         return self.text if isinstance(self.text, str) else self.text.told(namespace)
 
 
@@ -110,7 +110,7 @@ class Judged:
 
     @property
     def beyond(self) -> bool:
-        """Whether the value is better than its bound, which no sound proof allows."""
+        """Whether the value is better than its bound."""
         if self.bound is None:
             return False
         if self.value.name in MAXIMISED or self.value.name == WEIGHT:
@@ -119,7 +119,7 @@ class Judged:
 
 
 def doubts(judged: Iterable[Judged]) -> list[Finding]:
-    """Say of which values a verified placement is better than the bound: no bound of that run is shown."""
+    """Say of which values a verified placement is better than the bound."""
     return [
         Finding(
             "BoundContradicted",
@@ -134,7 +134,7 @@ def doubts(judged: Iterable[Judged]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class TracePoint:
-    """The answer or a bound got better: seconds since the call began, phase, values and bounds in order."""
+    """The answer or a bound got better, so many seconds after the call began."""
 
     seconds: float
     phase: str
@@ -143,16 +143,10 @@ class TracePoint:
 
 
 def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[tuple[Judged, ...], list[Finding]]:
-    """Put bounds beside values: a bound counts only while every value above it is proved.
+    """Put bounds next to values: a bound counts only while every value above it is proved.
 
-    Where a value is better than its bound, none is put beside any, and it is a finding.
-
-    Parameters
-    ----------
-    score
-        The values of the answer.
-    bounds
-        One entry per value; each holds for placements that equal the answer on the values above.
+    Where a value is better than its bound, no bound is shown, and it is a finding. ``bounds``: one entry per value;
+    each holds for placements that equal the answer on the values above.
     """
     found: list[Judged] = []
     proved = True
@@ -165,7 +159,7 @@ def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[tuple[Judged, .
 
 
 def reach_words(unread: int) -> str:
-    """Say, behind what is proved, that pods are no part of it; empty where there are none.
+    """Say, behind a proof, that pods are no part of it; empty where there are none.
 
     Examples
     --------
@@ -183,23 +177,22 @@ class Result:
     Parameters
     ----------
     instance
-        What was asked.
+        The question.
     placement
         The answer; None only where the verdict is UNKNOWN.
     method
-        What produced the placement.
+        Which produced the placement.
     termination, verdict
-        See the table above.
+        Why it stopped, and how much is proved.
     objective
         Values with bounds in the order they are compared; empty where there is no placement.
     weight
         Placed weight of all priorities as one sum (micro-nodes), with a bound on that sum: no placement that is at
-        least as good in the order of the objective has more (:mod:`placer.bounds.counting`). Met where the verdict is
-        OPTIMAL; without a bound where the policy leaves ``placed`` out, since the weight decides nothing there.
+        least as good in the order of the objective has more. Without a bound where the policy leaves ``placed`` out.
     reasons
         Why pods of a group stay pending; only groups of which some do.
     findings
-        Those of the instance, and what went wrong with a solver.
+        Those of the instance, and about the solver.
     trace
         How the answer and the bounds got better.
     seconds
@@ -207,7 +200,7 @@ class Result:
     seed, time_limit, work_limit
         As asked (seconds, deterministic units; None: unlimited).
     plan
-        Of a plan that ``placer.preempt``, ``defrag`` or ``repair`` made, what the command of that name prints.
+        Of a plan that ``placer.preempt``, ``defrag`` or ``repair`` made, the printed lines of the command of that name.
     """
 
     instance: Instance
@@ -231,7 +224,7 @@ class Result:
 
     @property
     def unsupported(self) -> int:
-        """How many pods wait since they ask for what is not modelled, or their gang does (C4)."""
+        """How many pods wait since they, or their gang, ask for more than is modelled (C4)."""
         placed = {binding.pod for binding in self.placement.bindings} if self.placement is not None else set()
         return sum(self._is_unsupported(pod) for pod in self.instance.pending if pod.key not in placed)
 
@@ -241,7 +234,7 @@ class Result:
 
     @property
     def reach(self) -> str:
-        """What of the pods the verdict is about, to be said in its line; empty where it is about all of them."""
+        """Which pods the verdict is not about."""
         return reach_words(self.unsupported)
 
     def __repr__(self) -> str:
@@ -255,12 +248,11 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """The summary, as notebooks show it."""
         return str(type(self).form(self, "html_of"))
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """Pods and their nodes, in the order in which they are to be bound; empty where there is no placement."""
+        """Pods and their nodes, in the order of binding."""
         return self.placement.bindings if self.placement is not None else ()
 
     def summary(self, *, wide: bool = False) -> str:
@@ -294,7 +286,7 @@ class Result:
 
     @property
     def nothing_found(self) -> str:
-        """Why there is no placement, in words; to be asked where there is none."""
+        """Why there is no placement, in words."""
         died = next((finding.message for finding in self.findings if finding.code == "SolverDied"), None)
         if died is not None:
             return f"{self.method} found nothing: {died}"

@@ -1,7 +1,6 @@
-"""Snapshots and Placements of passes, kept in a folder so that ``placer solve`` can decide the same again.
+"""Snapshots and Placements of passes in a folder, so that ``placer solve`` can decide the same again.
 
-A pair is two files whose names begin with the time: the snapshot, packed, and the Placement. Whatever else lies in the
-folder is left alone.
+A pair is two files whose names begin with the time. Other files are not touched.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
 
 
 def saved_placements(folder: Path) -> dict[datetime, Path]:
-    """Time of each pass in a folder to its Placement, the first one first; snapshots need not be there."""
+    """Time of each pass in a folder to its Placement, oldest first."""
     found: dict[datetime, Path] = {}
     for path in sorted(folder.glob(f"*{_PLACEMENT}")):
         with suppress(ValueError):
@@ -33,16 +32,16 @@ def saved_placements(folder: Path) -> dict[datetime, Path]:
 
 @dataclass(frozen=True, slots=True)
 class SavedPasses:
-    """Where pairs are kept, and how many.
+    """A folder of pairs, and its limits.
 
     Parameters
     ----------
     folder
-        Is there and can be written.
+        Exists and is writable.
     keep
         Most pairs, at least 1; None: all.
     keep_bytes
-        Most bytes of all pairs together; None: any. The newest pair stays whatever its size.
+        Most bytes of all pairs; None: any. The newest pair is always kept.
     """
 
     folder: Path
@@ -55,7 +54,7 @@ class SavedPasses:
         Raises
         ------
         OSError
-            It cannot be written; nothing of it is left behind.
+            It cannot be written; no part of it is left.
         """
         from placer.manifests import dump
 
@@ -83,7 +82,6 @@ class SavedPasses:
                     path.unlink(missing_ok=True)
 
     def _newest_first(self) -> Iterator[tuple[Path, Path]]:
-        """Every pair; files that only look like one are none."""
         for snapshot in sorted(self.folder.glob(f"*{_SNAPSHOT}"), reverse=True):
             name = snapshot.name.removesuffix(_SNAPSHOT)
             with suppress(ValueError):

@@ -1,22 +1,19 @@
-"""One pass after another in one process: as soon as something has changed that may help, and at least every so often.
+"""Pass after pass in one process (docs/passes.md), with the Lease and the lists kept from the first pass to the last.
 
-The loop holds the Lease from its first pass to its end; another one beside it stands by. Lists are kept between passes
-(:mod:`placer.cluster.reading.reflectors`). Everything else a pass finds in the cluster, as one of a CronJob does, so a
-loop may be ended and begun at any time, and a CronJob may take its place.
-
-What goes wrong ends a pass and not the loop, unless options are why; the next pass is made later and later then, up to
-a minute.
+All other state is in the cluster, so a CronJob may take its place at any time. An error ends a pass and not the loop,
+unless options cause it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -35,7 +32,17 @@ from placer.errors import ClusterError, PlacerError, UsageError
 from placer.kube.kinds import KindInfo
 from placer.manifests.validation import no_collection
 from placer.result import Result
-from placer.scheduling_pass import Pass, PassOptions, lasting_answer, leader_identity, make_pass, run_pass
+from placer.scheduling_pass import (
+    LoopMemory,
+    MakePass,
+    Pass,
+    PassOptions,
+    Session,
+    lasting_answer,
+    leader_identity,
+    make_pass,
+    run_pass,
+)
 
 __all__ = ["LoopObserver", "give_back", "run_loop"]
 
@@ -50,70 +57,37 @@ _MOST_REJECTED = 1_000
 _TOLD = 0.5
 #: Seconds between two looks at whether to stop, at the Lease, and at whether passes are paused.
 _LOOK = 0.5
+#: Seconds after which a thread that decides lets one that binds run: with Python's own 5 ms each answer of the server
+#: waits that long for the interpreter, several times per binding.
+_SWITCH = 0.0005
 
 
 class LoopObserver(Protocol):
-    """Hears what a loop does."""
+    """Hears of the events of a loop."""
 
     def begun(self, done: Pass, /) -> None:
         """A pass begins."""
 
     def phase(self, text: str, /) -> None:
-        """What goes on in a pass."""
+        """A phase of a pass begins."""
 
     def binding(self) -> None:
-        """The pass binds from now on: until it has ended, an interrupt may only ask the loop to stop."""
+        """Bindings begin: until the pass has ended, an interrupt may only ask the loop to stop."""
 
     def ended(self, done: Pass, /) -> None:
-        """A pass has ended, whatever became of it."""
+        """A pass has ended, also with an error."""
 
     def standing_by(self, why: str, /) -> None:
-        """Another process makes passes, and which; called again and again as long as that is so."""
+        """Another process makes passes; called again and again."""
 
     def undecided(self, why: str, /) -> None:
-        """It cannot be found out who makes passes, and why; called again and again as long as that is so."""
+        """The leader cannot be found out; called again and again."""
 
     def paused(self, why: str, /) -> None:
-        """Somebody wants no passes at the moment, and why; called again and again as long as that is so."""
+        """Passes are paused; called again and again."""
 
     def waiting(self) -> None:
-        """No pass is due; called again and again as long as that is so."""
-
-
-class _Observers(tuple[LoopObserver, ...]):
-    """Several, as one."""
-
-    def begun(self, done: Pass) -> None:
-        for each in self:
-            each.begun(done)
-
-    def phase(self, text: str) -> None:
-        for each in self:
-            each.phase(text)
-
-    def binding(self) -> None:
-        for each in self:
-            each.binding()
-
-    def ended(self, done: Pass) -> None:
-        for each in self:
-            each.ended(done)
-
-    def standing_by(self, why: str) -> None:
-        for each in self:
-            each.standing_by(why)
-
-    def undecided(self, why: str) -> None:
-        for each in self:
-            each.undecided(why)
-
-    def paused(self, why: str) -> None:
-        for each in self:
-            each.paused(why)
-
-    def waiting(self) -> None:
-        for each in self:
-            each.waiting()
+        """No pass is due; called again and again."""
 
 
 def run_loop(
@@ -121,24 +95,22 @@ def run_loop(
     options: PassOptions,
     stop: threading.Event,
     *observers: LoopObserver,
-    make: Callable[..., None] = make_pass,
+    make: MakePass = make_pass,
 ) -> None:
     """Make passes until something stops it.
 
     Parameters
     ----------
-    client
-        The cluster.
     options
-        Of every pass; ``every`` says how long one is waited for at most, default one pass right after another.
+        Of every pass; ``every`` is the longest period, by default passes follow at once.
     stop
         Set by another thread, or a signal: begin nothing more.
-    observers
-        Hear of every pass.
     make
-        What a pass does, given the lists that are kept as ``lists``.
+        Makes a pass.
     """
-    loop = _Loop(client, options, stop, _Observers(observers), make)
+    loop = _Loop(client, options, stop, observers, make)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
     try:
         while not stop.is_set():
             if options.dry_run:
@@ -146,15 +118,15 @@ def run_loop(
             else:
                 loop.lead()
     finally:
+        sys.setswitchinterval(before)
         loop.teller.close()
         loop.lists.close()
 
 
 def give_back() -> None:
-    """Give memory that is free back to the system, where the C library can be told to: glibc (``malloc_trim``).
+    """Return free memory to the system, where the C library can (glibc: ``malloc_trim``).
 
-    By itself it gives back what is free above all that is kept. Of the cluster much is free after every pass, and twice
-    as much once lists were taken anew, but between what is kept.
+    After every pass much of the cluster is free, but between kept objects, which the library does not return by itself.
     """
     try:
         trim = ctypes.CDLL(None).malloc_trim
@@ -164,18 +136,16 @@ def give_back() -> None:
 
 
 class _Loop:
-    """What goes on from pass to pass."""
-
     def __init__(
         self,
         client: Client,
         options: PassOptions,
         stop: threading.Event,
-        observer: LoopObserver,
-        make: Callable[..., None],
+        observers: Sequence[LoopObserver],
+        make: MakePass,
     ) -> None:
         self._make_pass = make
-        self._client, self._options, self._stop, self._observer = client, options, stop, observer
+        self._client, self._options, self._stop, self._observers = client, options, stop, observers
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
         self._arrivals = Arrivals()
@@ -188,6 +158,10 @@ class _Loop:
         name, status = options.scheduler_name, options.status
         self.teller = Teller(partial(patient, client), name, status, stop, gates=options.gates)
 
+    def _tell(self, news: Callable[[LoopObserver], None]) -> None:
+        for each in self._observers:
+            news(each)
+
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
         name, gates = self._options.scheduler_name, self._options.gates
         if may_help(info, before, after, name, gates):
@@ -196,35 +170,30 @@ class _Loop:
                 self._arrivals.came()
 
     def _heard(self, info: KindInfo, item: bytes) -> None:
-        """Note what a kubelet rejects between passes: its controller may delete it before the next one."""
         name, gates = self._options.scheduler_name, self._options.gates
         found = rejection_of(item, name, gates) if info.attribute == "pods" else None
         if found is not None:
             self._rejected.append(found)
 
     def lead(self) -> None:
-        """Make passes as the leader, for as long as it is one; where another one is, look again shortly after."""
         elector = LeaderElector(self._client, self._identity, self._options.lease)
         try:
             if elector.acquire(self._stop):
                 with elector.leading():
                     self.make_passes(elector)
                 return
-            tell, why = self._observer.standing_by, f"{self._options.lease} is held by {elector.holder}"
+            decided, why = True, f"{self._options.lease} is held by {elector.holder}"
         except ClusterError as error:
-            tell, why = self._observer.undecided, str(error)
+            decided, why = False, str(error)
         if not self._stop.is_set():
-            tell(why)
+            self._tell(lambda each: each.standing_by(why) if decided else each.undecided(why))
             self._stop.wait(self._options.lease.retry_period)
 
     def make_passes(self, leading: LeaderElector | None) -> None:
-        """Make passes until something stops it, or the Lease is lost."""
         while not self._is_over(leading):
             paused = leading.paused if leading is not None else None
             if paused is not None:
-                self.lists.unfollow()  # the pass that they were hurried for does not come
-                self._observer.paused(paused)
-                self._stop.wait(_LOOK)
+                self._stand_by(paused)
                 continue
             began = time.monotonic()
             with no_collection():  # what a pass makes it keeps, and whoever waits for it is not to wait for a search
@@ -235,60 +204,55 @@ class _Loop:
             self._wait(leading, began + pause, began + max(pause, self._options.every or 0.0))
         self.lists.unfollow()
 
+    def _stand_by(self, paused: str) -> None:
+        self.lists.unfollow()  # the pass that they were hurried for does not come
+        self._tell(lambda each: each.paused(paused))
+        self._stop.wait(_LOOK)
+
     def _is_over(self, leading: LeaderElector | None) -> bool:
         return self._stop.is_set() or (leading is not None and leading.lost is not None)
 
     def _make(self, leading: LeaderElector | None) -> None:
-        """Make one pass."""
         self._news.clear()  # what comes from now on may be younger than the snapshot
         self._arrivals.begin()
         heard = self._rejected if self._listens else None
-        done = Pass(
-            self._options,
-            earlier=self._earlier,
-            heard=heard,
-            ages=self._ages,
-            arrivals=self._arrivals,
-            teller=self.teller,
+        memory = LoopMemory(self._earlier, heard, self._arrivals, self.teller, self._ages)
+        done = Pass(self._options, memory)
+        session = Session(
+            self._client,
+            self._stop,
+            lambda: self._tell(lambda each: each.binding()),
+            lambda text: self._tell(lambda each: each.phase(text)),
+            lists=self.lists,
         )
-        observer = self._observer
-        observer.begun(done)
+        self._tell(lambda each: each.begun(done))
         try:
-            run_pass(
-                self._client,
-                done,
-                self._stop,
-                bind_gently=observer.binding,
-                watch=observer.phase,
-                leading=leading,
-                make=partial(self._make_pass, lists=self.lists),
-            )
+            run_pass(session, done, leading=leading, make=self._make_pass)
         except UsageError as error:  # the next pass has the same options
-            done.error = str(error)
+            done.report.error = str(error)
             raise
         except PlacerError as error:
             self.lists.forget_served()
-            done.error, done.exit_code = str(error), error.exit_code
+            done.report.error, done.report.exit_code = str(error), error.exit_code
         except KeyboardInterrupt:
-            done.interrupted = True
+            done.report.interrupted = True
             raise
         except Exception as error:
-            done.error = f"{type(error).__name__}: {error}"
+            done.report.error = f"{type(error).__name__}: {error}"
             raise
         finally:
-            done.earlier = None  # so that not every pass holds the one before it
-            done.troubles += self.lists.troubles
+            done.loop.earlier = None  # so that not every pass holds the one before it
+            done.report.troubles += self.lists.troubles
             self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
-            done.status_report = self.teller.told(_TOLD)
-            observer.ended(done)
-        self._failures = 0 if done.error is None else self._failures + 1
+            done.report.status = self.teller.told(_TOLD)
+            self._tell(lambda each: each.ended(done))
+        self._failures = 0 if done.report.error is None else self._failures + 1
         self._earlier = lasting_answer(done)
-        if done.snapshot is not None:
+        if done.read is not None:
             self._listens = True
             self.lists.close_unasked()
 
     def _wait(self, leading: LeaderElector | None, earliest: float, latest: float) -> None:
-        """Wait for news, and until they have all come: from one moment to another (``time.monotonic()``)."""
         self._sleep(leading, earliest, self._stop)
         self._sleep(leading, latest, self._news)
         if not self._is_over(leading):
@@ -299,7 +263,6 @@ class _Loop:
             self._news.wait(_QUIET)
 
     def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
-        """Wait for an event up to a moment, or until all is over."""
         while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:
-            self._observer.waiting()
+            self._tell(lambda each: each.waiting())
             event.wait(min(_LOOK, left))

@@ -1,7 +1,4 @@
-"""The objective, executable and free of any solver: how good a placement is, in exact integers.
-
-One function per level O1..O4; the levels of the policy, in its order, make the score.
-"""
+"""The objective, executable and free of any solver: how good a placement is, in exact integers (models/README.md)."""
 
 from __future__ import annotations
 
@@ -14,30 +11,18 @@ from placer.instance.communication import SAME_ZONE_COST
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value
 
-__all__ = ["LEVEL_SCORES", "LevelScore", "level_values", "placed_weight", "score", "used_nodes"]
+__all__ = ["LEVEL_SCORES", "level_values", "placed_weight", "score", "used_nodes"]
 
 #: A level of the objective: yields its values in the order they are compared.
 LevelScore = Callable[[Outcome], Iterator[Value]]
 
 
 def score(instance: Instance, placement: Placement, *, disturbing: bool = False) -> Score:
-    """Evaluate a placement.
+    """Evaluate a placement, valid or not; bindings that cannot be carried out count for nothing.
 
-    Parameters
-    ----------
-    instance
-        The problem; its policy names the levels and their order. A level left out has no value.
-    placement
-        Need not be valid; bindings that cannot be carried out count for nothing.
-    disturbing
-        Whether something may be evicted or moved, though this placement does not: the values are in the order of
-        models/README.md, D1 to D5.
-
-    Returns
-    -------
-    Score
-        The values in the order they are compared; the same names and priorities for every placement of the instance,
-        but for ``evicted`` and ``evictedUnits``, which stand for the priorities that lose something.
+    ``disturbing``: something may be evicted or moved, though this placement does not: the values are in the order of D1
+    to D5. Names and priorities are the same for every placement of the instance, but for ``evicted`` and
+    ``evictedUnits``, which stand for the priorities that lose something.
     """
     if not (disturbing or placement.disturbs):
         return level_values(Outcome(instance, placement))
@@ -45,12 +30,11 @@ def score(instance: Instance, placement: Placement, *, disturbing: bool = False)
 
 
 def level_values(outcome: Outcome) -> Score:
-    """What an outcome is worth, whatever it disturbs: the values of the levels in the order of the policy."""
+    """The values of the levels in the order of the policy, whatever the outcome disturbs."""
     return tuple(value for name in outcome.instance.policy.levels for value in LEVEL_SCORES[name](outcome))
 
 
 def _values(disruption: Disruption) -> Iterator[Value]:
-    """What is admitted, what that disturbs, what is placed, and the levels below."""
     before, after = disruption.instance, disruption.outcome
     gained = tuple(placed(after)) if "placed" in before.policy.levels else ()
     yield from (value for value in gained if value.name == "admitted")
@@ -62,8 +46,8 @@ def _values(disruption: Disruption) -> Iterator[Value]:
 
 
 def disturbed(disruption: Disruption) -> Iterator[Value]:
-    """What a placement disturbs: ``evicted`` and ``evictedUnits`` for each priority that loses something, highest
-    first, then ``moved`` and ``movedUnits``.
+    """``evicted`` and ``evictedUnits`` for each priority that loses something, highest first, then ``moved``,
+    ``movedUnits``.
 
     evicted and moved are sums of the weights of the pods that go, in micro-nodes, the others numbers of units (D1). A
     unit of which some pods are moved and some evicted breaks D1 and counts as evicted.
@@ -85,16 +69,16 @@ def disturbed(disruption: Disruption) -> Iterator[Value]:
 
 
 def placed_weight(instance: Instance, placement: Placement) -> int:
-    """Sum of the weights of all newly placed pods, over all priorities, in micro-nodes."""
+    """Sum of the weights of all newly placed pods, in micro-nodes."""
     return sum(instance.weights[key] for key in Outcome(instance, placement).new)
 
 
 def placed(outcome: Outcome) -> Iterator[Value]:
-    """O1: for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``.
+    """O1: for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``, in
+    micro-nodes.
 
-    admitted = sum of need weights of the groups that are ready (C5) after the placement;
-    placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes. Only pods
-    that wait before anything is disturbed count.
+    admitted = sum of need weights of the groups that are ready (C5); placed = sum of the weights of the newly placed
+    pods. Only pods that wait before anything is disturbed count.
     """
     instance = outcome.before
     admitted = dict.fromkeys(instance.priorities, 0)
@@ -114,8 +98,7 @@ def locality(outcome: Outcome) -> Iterator[Value]:
     """O2: ``locality`` and ``span`` over all groups and subgroups with a networkTopology, hard or soft.
 
     locality = sum of placed pods × tier of their smallest common HyperNode; span = sum of the leaf HyperNodes that
-    their placed pods touch, a node in no HyperNode being a leaf of its own. Bound pods of the scope count with the new
-    ones; a scope without placed pods counts 0.
+    their placed pods touch, a node in no HyperNode being a leaf of its own. Bound pods of the scope count, too.
     """
     tree = outcome.instance.topology
     total = span = 0
@@ -132,8 +115,8 @@ def locality(outcome: Outcome) -> Iterator[Value]:
 def network_cost(outcome: Outcome) -> Iterator[Value]:
     """O3: ``networkCost``, the sum over all placed pairs of all dependencies of their cost.
 
-    A pair costs 0 on one node, 1 in one zone, else the entry of the link from caller to callee, 100 where there is
-    none. Pairs of two bound pods count too. Without any NetworkTopology the level does not apply and has no value.
+    A pair costs 0 on one node, 1 in one zone, else the entry of the link from caller to callee, 100 without an entry.
+    Pairs of two bound pods count, too. Without any NetworkTopology the level has no value.
     """
     network = outcome.instance.network
     if network is None:
@@ -147,7 +130,7 @@ def network_cost(outcome: Outcome) -> Iterator[Value]:
 
 
 def packing(outcome: Outcome) -> Iterator[Value]:
-    """O4: ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
+    """O4: ``packedHyperNodes`` and ``packedNodes``, whatever was empty before and is no longer.
 
     A node or HyperNode is empty while only DaemonSet and static pods run there; terminating and nominated pods do not
     count either. HyperNodes of any tier count, the virtual root does not.

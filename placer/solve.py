@@ -1,29 +1,12 @@
 """One call of :func:`solve`: an instance in, a verified answer with its bounds out.
 
-=================  ================================================================  ================================
-step               what it makes                                                     how long
-=================  ================================================================  ================================
-``build``          ``Dense``, the arrays (``make_dense``); an ``Incumbent``, which  always finishes
-                   keeps the best solution and the bounds that need no search
-``greedy``         ``Solution``: pods of each class on each node                     the first run as long as reading,
-                   (``methods.greedy.multi_start``)                                  all of them to the limit, less
-                                                                                     what ending takes
-``search``         better solutions and bounds, told while it runs as ``Improved``   to the limit, less what ending
-                   and ``BoundFound`` by a process of its own (``methods.process``,  takes (``_reserve``); then the
-                   which unpickles the arrays); none where all is proved already     process is killed
-``complete``       what still fits is added, so that every answer is maximal         to the limit
-``by_creation``    the same by age, where kubelets sort by it (C10)                  half of what is left
-``result``         ``Placement`` by name, verified and scored without the arrays     verifying always finishes; reasons
-                   (``verify``, ``score``), its bounds, reasons                      a little beyond the limit
-``first_fit``      in place of all of these where ``build`` and ``greedy`` have no   the same
-                   answer a second after the limit: a ``Placement`` by name alone
-=================  ================================================================  ================================
+In this order: ``build`` (arrays, an ``Incumbent`` with bounds that need no search), ``greedy``, ``search`` (a process
+of its own that reports ``Improved`` and ``BoundFound``; none where all is proved already), ``complete`` (whatever still
+fits is added), ``by_creation`` (C10), ``result`` (``Placement`` by name, verified and scored without the arrays;
+reasons); ``first_fit`` in place of all of these where there is no answer a second after the limit. A search that dies
+loses nothing that it reported before.
 
-Before it ``placer.read`` makes the instance of files; after it ``placer.document`` and ``placer.summary`` write the
-answer. A search that dies, of a fault or for want of memory, loses nothing that it told before: its last answer is
-ended like any other, with the finding ``SolverDied`` and the termination ``finished``.
-
-What takes long is imported when used, so that ``import placer`` stays instant.
+Modules that take long are imported when used, so that ``import placer`` stays instant.
 """
 
 from __future__ import annotations
@@ -52,7 +35,7 @@ if TYPE_CHECKING:
     from placer.methods.incumbent import Incumbent
     from placer.methods.process import ProcessEnd
 
-__all__ = ["Meanwhile", "solve"]
+__all__ = ["solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
@@ -84,12 +67,10 @@ LEAST_SECONDS = 0.8
 
 
 class Meanwhile(Protocol):
-    """What a caller does while a search runs."""
+    """Work of a caller while a search runs."""
 
     def fix(self, placement: Placement, /) -> Instance | None:
-        """Take what it wants of the greedy's answer: the instance with that bound, which the search keeps; None:
-        nothing.
-        """
+        """Take a part of the greedy's answer: the instance with that bound, which the search keeps; None: nothing."""
 
     def enough(self) -> ProcessEnd | None:
         """How the search ends where its answer is wanted now, else None; asked again and again."""
@@ -119,8 +100,8 @@ def solve(
         What :func:`placer.read` returned.
     method
         ``auto`` or ``decomposed`` (greedy, then neighbourhoods and where it is small enough the whole model for the
-        time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its
-        own search found).
+        time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its own
+        search found).
     time_limit
         Seconds for the whole call; reading and verifying always finish. Under other methods than ``greedy`` the greedy
         stops where it stands when the limit is near, after as long as reading took at the earliest. All else ends a
@@ -136,14 +117,14 @@ def solve(
     milp_solver
         PuLP's name of the solver that ``milp`` asks.
     executor
-        Where parts of a large instance are solved, by name (:func:`placer.executors.open_executor`); it is opened in
-        the process of the search, with one worker not at all.
+        Where parts of a large instance are solved (:func:`placer.executors.open_executor`); with one worker it is not
+        used.
     began
         ``time.monotonic()`` from which the limit counts, default now.
     watch
         Called whenever the answer or a bound gets better.
     earlier
-        An answer of an earlier call to the very same instance: the search goes on from it, with what is proved of it.
+        An answer of an earlier call to the very same instance, which the search continues, with its proofs.
     meanwhile
         Takes a part of the greedy's answer before a search begins, and may end the search early; only where there is
         one that improves the greedy's answer.
@@ -161,20 +142,9 @@ def solve(
         A method's answer broke a rule: a bug.
     """
     start = time.monotonic()
-    call = _SolveCall(
-        instance=instance,
-        method=method,
-        time_limit=time_limit,
-        work_limit=work_limit,
-        workers=usable_cores() if workers is None else workers,
-        seed=seed,
-        milp_solver=milp_solver,
-        executor=executor,
-        began=start if began is None else began,
-        watch=watch,
-        earlier=earlier,
-        meanwhile=meanwhile,
-    )
+    workers, began = usable_cores() if workers is None else workers, start if began is None else began
+    about = (time_limit, work_limit, workers, seed, milp_solver, executor, began)
+    call = _SolveCall(instance, method, *about, watch=watch, earlier=earlier, meanwhile=meanwhile)
     call.check()
     call.seconds["read"] = start - call.began
     return call.answer(require_all)
@@ -182,8 +152,6 @@ def solve(
 
 @dataclass
 class _SolveCall:
-    """One call of :func:`solve`: what was asked, the clock, and what went wrong on the way."""
-
     instance: Instance
     method: str
     time_limit: float | None
@@ -202,7 +170,6 @@ class _SolveCall:
     ended_early: float = math.inf  #: ``time.monotonic()`` at which the caller wanted the answer
 
     def check(self) -> None:
-        """Refuse arguments that are out of their range, all faults at once."""
         faults = limit_faults(self.time_limit, self.workers, [self.seed], self.work_limit)
         if self.method not in METHODS:
             from placer.legible import found_like
@@ -218,7 +185,6 @@ class _SolveCall:
             raise UsageError("; ".join(faults))
 
     def answer(self, require_all: bool) -> Result:
-        """Take all steps."""
         incumbent, ended = self.first_answer()
         if incumbent is None:
             return self.first_fit()
@@ -227,10 +193,7 @@ class _SolveCall:
         return self.result(incumbent, self.better(incumbent, ended), require_all)
 
     def first_answer(self) -> tuple[Incumbent | None, Termination]:
-        """Make the arrays and let the greedy answer; None where a wall ends this before there is an answer.
-
-        Whatever the input, reading and verifying alone may end later than a second after the limit.
-        """
+        """Whatever the input, reading and verifying alone may end later than a second after the limit."""
         incumbent = None
         try:
             with wall(self._wall):
@@ -243,11 +206,9 @@ class _SolveCall:
 
     @property
     def _wall(self) -> Deadline:
-        """A second after the limit, or after reading where that takes longer."""
         return Deadline(max(self._limit.at, self.began + self.seconds["read"]) + GRACE)
 
     def build(self) -> Incumbent:
-        """Make the arrays, and an incumbent with the bounds that hold without search."""
         from placer.bounds import named_bounds
         from placer.dense.dense_builder import make_dense
         from placer.methods.incumbent import Incumbent
@@ -260,10 +221,7 @@ class _SolveCall:
         return incumbent
 
     def greedy(self, incumbent: Incumbent) -> Termination:
-        """Answer at once; under a method that is a search itself the greedy is only its hint.
-
-        Each of its runs that is the best so far is an answer: an interrupt from then on ends it and keeps that.
-        """
+        """Each of its runs that is the best so far is an answer: an interrupt from then on ends it and keeps that."""
         from placer.methods.greedy.multi_start import complete, greedy
 
         start = time.monotonic()
@@ -285,7 +243,6 @@ class _SolveCall:
         return ended
 
     def _go_on(self, incumbent: Incumbent) -> None:
-        """Take over an earlier answer where it is better, and what is proved of answers that are as good."""
         if self.earlier is None or self.earlier.placement is None:
             return
         from placer.methods.events import BoundFound
@@ -305,8 +262,8 @@ class _SolveCall:
         """When the greedy stops where it stands: it leaves the time to end; its first run has as long as reading had.
 
         Reading always finishes, and takes longer than a run of the greedy up to the largest clusters; so a limit that
-        is over before there is anything to decide about still brings an answer. By itself the greedy never stops: it
-        is repeatable. Where a caller takes a part of its answer, there is one soon.
+        is over before there is anything to decide about still brings an answer. By itself the greedy never stops: it is
+        repeatable.
         """
         if self.method == "greedy" or (self.time_limit is None and self.meanwhile is None):
             return NEVER, NEVER
@@ -322,13 +279,11 @@ class _SolveCall:
         return Deadline(min(self.ended_early, math.inf if self.time_limit is None else self.began + self.time_limit))
 
     def _count(self, incumbent: Incumbent) -> None:
-        """Add the bounds that counting gives for the values in hand."""
         from placer.bounds import bounds_for
 
         incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
 
     def better(self, incumbent: Incumbent, ended: Termination) -> Termination:
-        """Search, and end what was found; a wall ends that, too, and what was found by then stays."""
         try:
             with wall(self._wall):
                 if self.method != "greedy" and ended is Termination.FINISHED:
@@ -341,14 +296,12 @@ class _SolveCall:
         return ended
 
     def search(self, incumbent: Incumbent, name: str) -> Termination:
-        """Run a search for the time that is left; an interrupt at any moment of it ends it, and the answer stays."""
         try:
             return self._search(incumbent, name)
         except KeyboardInterrupt:
             return Termination.INTERRUPTED
 
     def _search(self, incumbent: Incumbent, name: str) -> Termination:
-        """Run a search in a process of its own, unless there is nothing left to prove."""
         start = time.monotonic()
         if incumbent.solution is not None and self._proved(incumbent):
             return Termination.PROVED
@@ -357,33 +310,28 @@ class _SolveCall:
 
         if (end := self._enough()) is not None:
             return ProcessResult(end).termination
-        left = self._left(start)
-        deadline = None if left is None else start + left
-        if left is not None and left < LEAST_SECONDS:
+        until = self._limit
+        if LEAST_SECONDS < until.left < math.inf:
+            until = Deadline(until.at - self._reserve(self.hint))
+        if until.left < LEAST_SECONDS:
             return Termination.TIME
         options = SearchOptions(
-            left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
+            until.wait, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
         )
         heard, enough = partial(incumbent.on_event, method=name), None if self.meanwhile is None else self._enough
-        ended = run_apart(SEARCH[name], (self.dense, options), heard, deadline, enough)
+        ended = run_apart(SEARCH[name], (self.dense, options), heard, until, enough)
         self.seconds["solve"] += time.monotonic() - start
         self.findings += ended.findings(name)
         return ended.termination
 
-    def _left(self, start: float) -> float | None:
-        """Seconds for a search; None: no limit."""
-        left = None if self.time_limit is None else self.began + self.time_limit - start
-        return left - self._reserve(self.hint) if left is not None and left > LEAST_SECONDS else left
-
     def _enough(self) -> ProcessEnd | None:
-        """How the search ends where the caller wants its answer; what follows has half as long as after the limit."""
+        """Work after an early end has half as long as after the limit."""
         end = self.meanwhile.enough() if self.meanwhile is not None else None
         if end is not None:
             self.ended_early = min(self.ended_early, time.monotonic() - GRACE / 2)
         return end
 
     def rest(self, incumbent: Incumbent) -> tuple[Placement, Instance] | None:
-        """The greedy's answer, and what is left to search for where the caller takes a part of it; None: all of it."""
         over = self._limit.left < LEAST_SECONDS
         if self.meanwhile is None or self.method in (*ALONE, "greedy") or over or not incumbent.solution:
             return None
@@ -418,7 +366,6 @@ class _SolveCall:
         return self.result(incumbent, found.termination, require_all, whole, found.reasons)
 
     def _reserve(self, solution: Solution) -> float:
-        """Seconds to keep for what comes after the search (:data:`ENDING`)."""
         start = time.monotonic()
         placement = self._placement(solution)
         broken = verify(self.instance, placement)
@@ -439,7 +386,6 @@ class _SolveCall:
         return list(zip(self.dense.criteria, incumbent.values, strict=True))
 
     def complete(self, incumbent: Incumbent) -> None:
-        """Put back what was there, add what still fits: every answer is maximal, the greedy's by itself."""
         from placer.methods.greedy.multi_start import complete
 
         if incumbent.solution is not None and incumbent.method not in (None, "greedy"):
@@ -448,23 +394,19 @@ class _SolveCall:
             self._count(incumbent)
 
     def by_creation(self, incumbent: Incumbent) -> None:
-        """Have pods change places where kubelets sort them by age; all values stay as they are (C10)."""
         if self.dense.numa is None or not incumbent.solution:
             return
         from placer.methods.numa.creation_order import swap_towards_creation_order
 
         start = time.monotonic()
-        left = math.inf
-        if self.time_limit is not None:
-            left = max(0.0, self.began + self.time_limit - start) / 2
-        if not left:
+        left = self._limit.left / 2
+        if left <= 0:
             return
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
         incumbent.replace(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))
         self.seconds["solve"] += time.monotonic() - start
 
     def _placement(self, solution: Solution) -> Placement:
-        """By name, the pods of each node in an order that its kubelet admits."""
         return aligned(self.instance, self.dense.placement(solution))
 
     def result(
@@ -475,10 +417,7 @@ class _SolveCall:
         placement: Placement | None = None,
         reasons: Mapping[GroupKey, Reason] | None = None,
     ) -> Result:
-        """Verify and score by name, put the bounds beside the values, say why what is pending stays so.
-
-        A placement that is given is that of the solution, which does not say which of equal pods is where.
-        """
+        """A placement that is given is that of the solution, which does not say which of equal pods is where."""
         start = time.monotonic()
         if placement is None and incumbent.solution is not None:
             placement = self._placement(incumbent.solution)
@@ -504,7 +443,6 @@ class _SolveCall:
         )
 
     def _result(self, placement: Placement | None, **found: Any) -> Result:
-        """What is found, with what was asked for."""
         self.seconds["total"] = time.monotonic() - self.began
         return Result(
             instance=self.instance,
@@ -518,7 +456,6 @@ class _SolveCall:
         )
 
     def first_fit(self) -> Result:
-        """Answer without arrays, bounds or reasons."""
         from placer.methods.first_fit import FIRST_FIT, first_fit
 
         start = time.monotonic()
@@ -562,7 +499,6 @@ class _SolveCall:
         return Judged(value) if doubted else judged
 
     def _reasons(self, incumbent: Incumbent, verified: float) -> dict[GroupKey, Reason]:
-        """Say why what is pending stays so, in the time that writing leaves; verifying took ``verified`` seconds."""
         from placer.dense import Solution
         from placer.reasons import reasons
 
@@ -576,7 +512,6 @@ class _SolveCall:
             return self._undecided(self.dense.placement(solution))
 
     def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
-        """Say of every group with pods left that there was no time to look at it."""
         from placer.reasons import LATE
 
         placed = {} if placement is None else placement.node_of
@@ -585,7 +520,6 @@ class _SolveCall:
 
 
 def _ignored(instance: Instance) -> list[Finding]:
-    """What the Policy allows and is not done by placing alone."""
     allowed = {"evict lower-priority": instance.policy.evicts, "move fewest": instance.policy.moves}
     said = " and ".join(f"disruption.{key}" for key, value in allowed.items() if value)
     message = f"{said} of the Policy decides nothing here: nothing that runs is disturbed"
@@ -603,10 +537,8 @@ def _verdict(
 
 
 def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool:
-    """Whether a bound on ``placed`` proves that one pending pod stays out.
-
-    A bound holds among the placements that equal this answer on the values above it; a placement of all pods is among
-    them only while those values are what all pods together would give.
+    """A bound holds among the placements that equal this answer on the values above it; a placement of all pods is
+    among them only while those values are what all pods together would give.
     """
     for judged in objective:
         if judged.value.name not in ("admitted", "placed"):
@@ -620,7 +552,6 @@ def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool
 
 
 def _of_all_pods(instance: Instance, value: Value) -> int:
-    """What ``admitted`` or ``placed`` of a priority would be if every pending pod of it were placed."""
     groups = (group for group in instance.groups.values() if group.priority == value.priority)
     if value.name == "admitted":
         return sum(instance.need_weights[group.key] for group in groups)

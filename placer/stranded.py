@@ -1,10 +1,4 @@
-"""What is free and of no use: amounts on nodes where no pod fits that asks for them, and why.
-
-The pods that are asked are those of the instance, running and waiting, without those of DaemonSets: what this cluster
-is used for. Of a resource on a node something is stranded if pods ask for it and none of them could be added there,
-by the node's taints and labels (C3) and by the amounts that are free (C2). Nothing else is looked at, so what is not
-stranded may still be out of reach for a gang.
-"""
+"""Free amounts that are of no use, and why: pods ask for the resource, and none of them fits there (C2, C3)."""
 
 from __future__ import annotations
 
@@ -21,7 +15,7 @@ __all__ = ["AlikePods", "Stranded", "stranded"]
 
 @dataclass(frozen=True, slots=True)
 class AlikePods:
-    """Pods that are alike: what they ask of a node's properties, and how much."""
+    """Pods of equal constraints and requests."""
 
     constraints: Constraints
     requests: Resources
@@ -29,19 +23,7 @@ class AlikePods:
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """What is stranded of one resource for one reason.
-
-    Parameters
-    ----------
-    resource
-        Its name.
-    amount
-        The sum over the nodes.
-    reason
-        Why no pod can use it, in words.
-    nodes
-        Names of the nodes, in their order.
-    """
+    """An amount of one resource, summed over nodes, that pods cannot use for one reason."""
 
     resource: str
     amount: int
@@ -54,14 +36,9 @@ class Stranded:
 
 
 def stranded(instance: Instance, held: Mapping[str, Resources]) -> list[Stranded]:
-    """Find what is stranded, the most frequent reason of each resource first.
+    """Find stranded amounts, the most frequent reason of each resource first.
 
-    Parameters
-    ----------
-    instance
-        Nodes and pods.
-    held
-        Node to what pods take of it; an untouched node is absent.
+    ``held``: node to the amounts that pods take of it; an untouched node is absent.
     """
     least = _least_kinds(instance)
     sums: dict[tuple[str, str], int] = defaultdict(int)
@@ -96,16 +73,12 @@ def _least_kinds(instance: Instance) -> dict[str, list[AlikePods]]:
 
 
 def _by_worth(resource: str) -> tuple[bool, str]:
-    """Devices before what every node has."""
     return resource in ("cpu", "memory", "ephemeral-storage"), resource
 
 
 def _reason(
     node: Node, free: Resources, resource: str, kinds: list[AlikePods], known: dict[Constraints, str | None]
 ) -> str:
-    """Why no kind can use what is free of a resource on a node, empty where one can; ``known`` are the node's refusals
-    so far.
-    """
     for kind in kinds:
         if kind.constraints not in known:
             known[kind.constraints] = kind.constraints.refusal(node)
@@ -118,12 +91,10 @@ def _reason(
 
 
 def _missing(kind: AlikePods, free: Resources) -> list[str]:
-    """Resources of which a pod asks for more than is free."""
     return [name for name, amount in kind.requests.items() if amount > free[name]]
 
 
 def _words(resource: str, missing: list[str], kind: AlikePods) -> str:
-    """What keeps the pods away that come nearest; empty where nothing does."""
     if missing in ([], [resource]):
         return f"too little in one piece: the smallest pods ask for {_amount(kind, resource)}" if missing else ""
     others = [name for name in missing if name != resource]

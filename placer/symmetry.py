@@ -1,28 +1,10 @@
 """Symmetry: which pods, groups, nodes and areas are interchangeable.
 
-Equal things are counted, never told apart: where 40 gangs are equal, a bound asks how many of them fit, and a model
-of a solver has one integer in the place of 40 binaries, so that no search refutes the same placement under 40! names.
-Things are equal for a purpose, though, and what must be equal differs. These are the equivalences of the package; each
-is used where it is the coarsest that loses nothing:
-
-* ``PodClass`` (:mod:`placer.dense`): pods of one subgroup that no rule and no value can tell apart. Everything by index
-  counts these.
-* Classes of a bundle (:mod:`placer.methods.exact.variables`): classes of different groups that no rule and no value
-  can tell apart. Groups of such classes are counted together where each is placed entirely or not at all.
-* ``PodClass.shape``: classes that fit on the same nodes, equally often. The methods look up room by it.
-* :func:`counting_shapes`: classes of one request, weight, eligibility and host ports. Bounds by counting leave NUMA
-  zones (C10) out, because a bound may only be too good, and weigh what they count.
-* :class:`GroupSignatures`: groups of the same demands whose subgroups are the same, for a given view of a class and of
-  a scope. Bounds see a class by its counting shape, the exact model by all that tells classes apart.
-* :func:`equal_nodes`: nodes of equal free room, eligibility and host ports. Bounds count room by it.
-* :func:`equally_eligible`: nodes on which the same pods may be (C3), whatever room they have. The exact model puts them
-  together where packing them can be counted.
-* Areas that look alike from one area (:mod:`placer.methods.milp.flows`).
-* By one measure of room alone (:mod:`placer.methods.decomposed.master.measured`): scopes, groups and blocks of leaves
-  that hold or take equally many pieces of one resource. They may differ in everything else, so what the master proposes
-  is a layout, and the exact model makes the placement.
-
-No equivalence are the node classes of the linear program (:mod:`placer.bounds.lp`): they add up nodes that differ.
+Equal things are counted: where 40 gangs are equal, a model of a solver has one integer in the place of 40 binaries, so
+that no search refutes the same placement under 40! names. Each equivalence is used where it is the coarsest that loses
+nothing; others are ``PodClass`` and its ``shape`` (:mod:`placer.dense`), bundles
+(:mod:`placer.methods.exact.variables`), areas (:mod:`placer.methods.milp.flows`) and measures of room
+(:mod:`placer.methods.decomposed.master.measured`).
 """
 
 from __future__ import annotations
@@ -35,12 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
+from placer.dense.model import IntArray
 
 __all__ = [
     "GroupSignature",
     "GroupSignatures",
-    "Partition",
-    "SubGroupSignature",
     "counting_shapes",
     "equal_nodes",
     "equally_eligible",
@@ -49,7 +30,6 @@ __all__ = [
     "partition_rows",
 ]
 
-IntArray = npt.NDArray[np.int64]
 
 Thing = TypeVar("Thing")
 Signature = TypeVar("Signature", bound=Hashable)
@@ -70,16 +50,10 @@ def grouped(things: Iterable[Thing], signature: Callable[[Thing], Signature]) ->
 
 
 class Partition(NamedTuple):
-    """Things divided into classes of equal ones.
+    """Things divided into classes of equal ones, all int64.
 
-    Parameters
-    ----------
-    of
-        int64, shape (things,): number of the class of each.
-    first
-        int64, shape (classes,): the first thing of each class, which stands for all of them.
-    size
-        int64, shape (classes,): how many things are in each class.
+    ``of``: shape (things,): number of the class of each. ``first``: shape (classes,): the first thing of each class.
+    ``size``: shape (classes,).
     """
 
     of: IntArray
@@ -104,7 +78,7 @@ def partition(signatures: Iterable[Hashable]) -> Partition:
 
 
 def partition_rows(rows: npt.NDArray[Any]) -> Partition:
-    """Divide the rows of a matrix, shape (things, columns), by the bytes in them; classes are numbered by these."""
+    """Divide the rows of a matrix, shape (things, columns), by their bytes."""
     if not rows.shape[1]:
         return partition([()] * len(rows))
     whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
@@ -113,7 +87,7 @@ def partition_rows(rows: npt.NDArray[Any]) -> Partition:
 
 
 def counting_shapes(dense: Dense) -> Partition:
-    """Divide the classes of pods by request, weight, eligibility and host ports."""
+    """Divide the classes of pods by request, weight, eligibility and host ports; C10 is left out."""
     return partition((one.request.tobytes(), one.weight, one.mask, one.host_ports) for one in dense.classes)
 
 
@@ -134,19 +108,7 @@ def equally_eligible(dense: Dense) -> Partition:
 
 @dataclass(frozen=True)
 class SubGroupSignature:
-    """What a view sees of a subgroup, or of the pods of a group that are in none.
-
-    Parameters
-    ----------
-    policy
-        Index of the policy that takes them; -1: none.
-    short
-        New pods it needs before it may have any; 0: it needs none.
-    scope
-        What the view sees of its scope.
-    classes
-        What the view sees of each of its classes, ascending.
-    """
+    """A subgroup, or the pods of a group that are in none (``policy`` -1), as seen in a view; ``classes`` ascend."""
 
     policy: int
     short: int
@@ -156,17 +118,7 @@ class SubGroupSignature:
 
 @dataclass(frozen=True)
 class GroupSignature:
-    """What a view sees of a group; the first five as in :class:`placer.dense.DenseGroup`.
-
-    Parameters
-    ----------
-    priority, need_weight, short, short_by_role, short_by_policy
-        When it comes and what it needs to be ready.
-    scope
-        What the view sees of its scope.
-    sub_groups
-        Its subgroups, and its pods that are in none.
-    """
+    """A group as seen in a view; the first five as in :class:`placer.dense.DenseGroup`."""
 
     priority: int
     need_weight: int
@@ -178,25 +130,17 @@ class GroupSignature:
 
 
 class GroupSignatures:
-    """Groups and subgroups without their names, in one view of classes and scopes.
+    """Groups and subgroups without their names, in one view of classes and scopes: in bounds a class is its counting
+    shape, in the exact model all that tells classes apart.
 
-    Groups of equal signature are equal to all that sees no more than the view, and so are subgroups of one group.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    of_class
-        Index of a class to what the view sees of it, its size included; can be compared.
-    of_scope
-        Index of a scope to what the view sees of it.
+    ``of_class``: index of a class to the view of it, its size included; can be compared.
     """
 
     def __init__(self, dense: Dense, of_class: Callable[[int], Any], of_scope: Callable[[int], Hashable]) -> None:
         self._dense, self._of_class, self._of_scope = dense, of_class, of_scope
 
     def ordered(self, classes: Iterable[int]) -> tuple[int, ...]:
-        """Put classes into the order of a signature, so that equal ones of equal subgroups are at one position."""
+        """Classes in the order of a signature, so that equal ones of equal subgroups are at one position."""
         return tuple(sorted(classes, key=lambda index: (self._of_class(index), index)))
 
     def of_sub_group(self, index: int) -> SubGroupSignature:
@@ -205,7 +149,7 @@ class GroupSignatures:
         return self._signature(one.policy, one.short, self._of_scope(one.scope), self.ordered(one.classes))
 
     def of_group(self, index: int) -> tuple[GroupSignature, tuple[int, ...]]:
-        """Signature of a group, and its classes in the order in which the signature has them."""
+        """Signature of a group, and its classes in the order of the signature."""
         group = self._dense.groups[index]
         found = [
             (self.of_sub_group(sub), self.ordered(self._dense.sub_groups[sub].classes)) for sub in group.sub_groups

@@ -11,27 +11,13 @@ from placer.legible import legible
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Column", "tables"]
-
 _GAP = 2  #: spaces between columns
 _LEAST = 8  #: characters that a column of names keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: what stands above it, and a text per row.
-
-    Parameters
-    ----------
-    head
-        One or more lines; a name that stands there is made legible before.
-    cells
-        One for each row, made legible here.
-    text
-        Words, which begin on the left and go on in the next line where they are longer than :attr:`most`.
-    most
-        Width that is never exceeded, of a column of words.
-    """
+    """A column: lines of its ``head``, and a text per row; ``text`` wraps at width ``most``."""
 
     head: str
     cells: Sequence[str]
@@ -49,19 +35,7 @@ class Column:
 
 
 def tables(names: Column, columns: Sequence[Column], width: int, bold: int | None = None) -> Iterator[Table]:
-    """Put columns beside each other, in as many tables as it takes, each with the names before them.
-
-    Parameters
-    ----------
-    names
-        The first column of each table.
-    columns
-        The others, in order.
-    width
-        Of the terminal.
-    bold
-        Index of a row that stands out; None: none does.
-    """
+    """Put columns next to each other, in as many tables as it takes, each with the names first."""
     widest = max((column.width for column in columns), default=0)
     if names.width > width - _GAP - widest:  # names go on in the next line before a number is cut
         names = replace(names, text=True, most=max(_LEAST, width - _GAP - widest))

@@ -1,4 +1,4 @@
-"""What commands share: flags that many have, reading an instance, writing files, the console."""
+"""Shared by commands: flags, reading an instance, writing files, the console."""
 
 from __future__ import annotations
 
@@ -22,38 +22,6 @@ if TYPE_CHECKING:
     from placer.instance import Instance
     from placer.instance.group_names import Selection
     from placer.manifests import Text
-
-__all__ = [
-    "CLUSTER",
-    "COPIED",
-    "FORMATS",
-    "OK",
-    "Interruptible",
-    "add_asking",
-    "add_cluster",
-    "add_command",
-    "add_inputs",
-    "add_output",
-    "add_reading",
-    "add_source",
-    "add_what_if",
-    "console",
-    "headed",
-    "home_of",
-    "is_edited",
-    "listed",
-    "put",
-    "read_instance",
-    "refuse_both",
-    "say",
-    "selection",
-    "source",
-    "source_words",
-    "tell",
-    "writable",
-    "write",
-    "written",
-]
 
 OK = 0
 
@@ -80,10 +48,7 @@ def add_command(
 
 
 class _FilesAction(argparse.Action):
-    """Takes files in any position, with ``-f`` before them or without."""
-
     def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
-        """Append files."""
         more = [values] if isinstance(values, str) else values
         setattr(namespace, self.dest, [*getattr(namespace, self.dest), *more])
 
@@ -91,7 +56,7 @@ class _FilesAction(argparse.Action):
 def add_inputs(
     parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
 ) -> None:
-    """Add INSTANCE... and ``-f``, which is the same; ``text`` is its help; ``needed``: there must be one."""
+    """Add INSTANCE... and ``-f``, which is the same; ``needed``: there must be one."""
     files = parser.add_argument(dest, nargs="*", action=_FilesAction, default=[], metavar=metavar, help=text)
     files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
     parser.add_argument(
@@ -100,7 +65,7 @@ def add_inputs(
 
 
 def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> None:
-    """Add the flags of commands that read an instance; ``lenient``: and that may go on without some of its objects."""
+    """Add the flags of commands that read an instance; ``lenient``: and that may skip some of its objects."""
     group = parser.add_argument_group("reading")
     group.add_argument(
         "--scheduler-name",
@@ -135,22 +100,14 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def source_words(options: argparse.Namespace) -> list[str]:
-    """What another command needs to read the same, as words of the command line."""
+    """Words of the command line with which another command reads the same."""
     flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
     flags["--scheduler-name"] = options.scheduler_name
     return [*options.instance, *(word for flag, value in flags.items() if value for word in (flag, value))]
 
 
 def source(options: argparse.Namespace) -> Sequence[str | Text]:
-    """What is read: files, or the cluster's snapshot, with the pods of any scheduler, where none are given.
-
-    Raises
-    ------
-    UsageError
-        Files and a cluster are named both.
-    ClusterError
-        The cluster does not answer.
-    """
+    """The files, or the cluster's snapshot, with the pods of any scheduler, where none are given."""
     refuse_both(options)
     if options.instance:
         return list(options.instance)
@@ -169,13 +126,7 @@ def source(options: argparse.Namespace) -> Sequence[str | Text]:
 
 
 def refuse_both(options: argparse.Namespace) -> None:
-    """Refuse files and a cluster together.
-
-    Raises
-    ------
-    UsageError
-        Both are named.
-    """
+    """Raise :class:`UsageError` where files and a cluster are named both."""
     if options.instance and (options.kubeconfig is not None or options.context is not None):
         raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
 
@@ -212,7 +163,7 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
 
 
 def add_asking(parser: argparse.ArgumentParser, title: str = "which groups are shown") -> None:
-    """Add the flags that say which groups are printed or asked about; all is read and decided whatever they say."""
+    """Add the flags that say which groups are printed or asked about."""
     group = parser.add_argument_group(title)
     either = group.add_mutually_exclusive_group()
     either.add_argument("-n", "--namespace", metavar="NAMESPACE", help="those of one namespace (default: all)")
@@ -228,7 +179,7 @@ def selection(options: argparse.Namespace) -> Selection:
 
 
 def home_of(options: argparse.Namespace) -> str:
-    """Find the namespace of names without one: that of the kubeconfig's context where a cluster is read."""
+    """Find the namespace of names without one: the context's where a cluster is read."""
     from placer.instance.group_names import HOME
 
     if options.instance:
@@ -244,7 +195,6 @@ class _Where(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
-        """Put the selector behind the words of the last ``--without`` or ``--set``."""
         words = getattr(namespace, "edited", None)
         if not words or " --where " in words[-1]:
             parser.error(f"{option_string} {values}: expected a --without or --set before it, without a selector yet")
@@ -252,25 +202,14 @@ class _Where(argparse.Action):
 
 
 class _Edit(argparse.Action):
-    """Takes the words of one what-if option, and remembers which option was the last."""
-
     def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
-        """Append the words."""
         words = [*getattr(namespace, self.dest), values]
         setattr(namespace, self.dest, words)
         namespace.edited = words
 
 
 class Interruptible:
-    """A block that Ctrl-C ends early: the answers that are there are printed, then :meth:`again` raises it once more.
-
-    Parameters
-    ----------
-    done
-        The answers; without any an interrupt passes on at once.
-    count, noun
-        How many there are to be, and of what.
-    """
+    """A block that Ctrl-C ends early where it has answers; :meth:`again` raises it once more."""
 
     def __init__(self, done: Sized, count: int, noun: str) -> None:
         self._done, self._count, self._noun = done, count, noun
@@ -296,7 +235,7 @@ def is_edited(options: argparse.Namespace) -> bool:
 
 
 def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, edited: bool = True) -> Instance:
-    """Read an instance as the flags of reading and of *what if* say; not ``edited``: without what if."""
+    """Read an instance as the flags of reading and, if ``edited``, of *what if* say."""
     from placer.read import read
 
     asked = options if edited else argparse.Namespace()
@@ -312,10 +251,7 @@ def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, e
 
 
 class _OutputAction(argparse.Action):
-    """Takes a format, or else a file."""
-
     def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
-        """Remember the word as what it is."""
         setattr(namespace, "format" if values in FORMATS else self.dest, values)
 
 
@@ -345,37 +281,18 @@ def listed(kind: str, items: Iterable[Any]) -> dict[str, Any]:
 def tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None = None) -> None:
     """Print a document, or several, in the format of ``-o``, else as JSON.
 
-    Parameters
-    ----------
-    document
-        Plain values.
-    options
-        Those of the command.
-    names
-        What ``-o name`` prints; None: what the entries of the document are called.
-
-    Raises
-    ------
-    UsageError
-        Names are asked for, and the document has none.
+    ``names``: for ``-o name``; None: those of the entries; where there are none, :class:`UsageError`.
     """
     from placer.manifests.writing import to_json, to_yaml
 
     if options.format == "name":
-        text = "".join(f"{each}\n" for each in dict.fromkeys(names_in(document) if names is None else names))
+        text = "".join(f"{each}\n" for each in dict.fromkeys(_names_in(document) if names is None else names))
     else:
         text = to_yaml(document) if options.format == "yaml" else to_json(document)
     sys.stdout.write(text)
 
 
-def names_in(document: Any) -> Iterator[str]:
-    """Give the names of the entries of a document, in the form in which options take them.
-
-    Raises
-    ------
-    UsageError
-        It has no entries that have names.
-    """
+def _names_in(document: Any) -> Iterator[str]:
     if not isinstance(document, Mapping):
         entries: Iterable[Any] = document
     else:
@@ -389,7 +306,6 @@ _ENTRIES = ("items", "groups", "domains", "checks", "violations")
 
 
 def _name_of(entry: Any) -> str:
-    """The name of an object, a group or something else that has one."""
     if isinstance(entry, Mapping):
         group = entry.get("group", entry)
         if isinstance(group, Mapping) and {"kind", "namespace", "name"} <= set(group):
@@ -406,7 +322,7 @@ def _name_of(entry: Any) -> str:
 
 
 def put(documents: Any, options: argparse.Namespace, as_json: bool = False) -> None:
-    """Write objects to the file of ``-o``; without one print them, as YAML or as JSON where no format is asked for."""
+    """Write objects to the file of ``-o``, or print them, as YAML where no format is asked for."""
     if options.output not in (None, "-"):
         write(documents, options.output)
     elif options.format == "name":
@@ -425,7 +341,7 @@ def write(document: Any, target: str, as_json: bool | None = True) -> None:
 
 @contextmanager
 def written(target: str) -> Iterator[None]:
-    """Say what cannot be written, where what is done in the block cannot write it."""
+    """Report, as a fault, a file that the block cannot write."""
     try:
         yield
     except OSError as error:
@@ -449,7 +365,7 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
 
 
 def say(lines: Iterable[str]) -> None:
-    """Print lines, in as many as a terminal needs; what is :data:`COPIED` a shell still takes as one."""
+    """Print lines, wrapped; commands to be copied remain whole for a shell."""
     terminal = console()
     wraps = sys.stdout.isatty() or "COLUMNS" in os.environ
     for line in map(legible, lines):
@@ -475,10 +391,7 @@ def _wrapped_options(line: str, width: int) -> str:
 
 
 def console() -> Any:
-    """Make the console of standard output: as wide as the terminal or as ``COLUMNS`` says, else of a fixed width.
-
-    What it prints is legible, so that no text of an object is obeyed by a terminal.
-    """
+    """Make the console of standard output, of the terminal's width, of ``COLUMNS``, or a fixed one."""
     from rich.console import Console
     from rich.segment import Segment
 

@@ -1,7 +1,7 @@
-"""Room that is asked for before anybody waits for it: shapes written as gangs, jobs in files, and whose pods are new.
+"""Room that is asked for before anybody waits for it: shapes written as gangs, jobs in files.
 
-A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each gang in one domain of tier 1. It
-becomes Kubernetes objects, as a job in a file is some, so that both are read and judged like anything that waits.
+A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each in one domain of tier 1. It becomes
+Kubernetes objects, which are read and judged like anything that waits.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _NAMED = 12
 
 @dataclass(frozen=True)
 class _WantedShape:
-    """Gangs of equal pods: how many, of how many pods, what each pod requests, and how near its gang is together."""
-
     gangs: int
     pods: int
     requests: Mapping[str, str]
@@ -44,9 +42,7 @@ class _WantedShape:
 
     @classmethod
     def parse(cls, words: str) -> _WantedShape:
-        """Read ``N x PODS x RESOURCES @ TIER``.
-
-        Raises
+        """Raises
         ------
         UsageError
             It is written otherwise, or wants more pods than one call may.
@@ -76,7 +72,6 @@ class _WantedShape:
             yield from (self._pod(f"{name}-{pod}", namespace, name, instance, constraint) for pod in range(self.pods))
 
     def _constraint(self, instance: Instance) -> dict[str, Any]:
-        """What keeps a gang together: a tier by its number or name, or the key of a label."""
         tier = _tier(instance, self.tier)
         if tier is not None:
             return {"highestTierAllowed": tier}
@@ -98,7 +93,7 @@ class _WantedShape:
     def _pod(
         self, name: str, namespace: str, group: str, instance: Instance, constraint: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """A pod that tolerates taints named like its extended resources, as the admission plugin has it."""
+        """It tolerates taints named like its extended resources, as the admission plugin has it."""
         extended = sorted(each for each in self.requests if "/" in each)
         metadata: dict[str, Any] = {"name": name, "namespace": namespace}
         spec: dict[str, Any] = {
@@ -129,7 +124,6 @@ def _tier(instance: Instance, name: str) -> int | None:
 
 
 def _known_tiers(instance: Instance) -> str:
-    """The tiers there are, for a message."""
     domains = instance.topology.hyper_nodes.values()
     known = sorted({str(each.tier) for each in domains} | {each.tier_name for each in domains if each.tier_name})
     return f"one of {', '.join(some(known, _NAMED))}" if known else "a tier (none exists)"
@@ -152,32 +146,30 @@ def count_at_tier(option: str, words: str, instance: Instance) -> tuple[int, int
     return int(match[1]), tier
 
 
+def _namespaces(instance: Instance) -> set[str]:
+    return {key.namespace for key in instance.pods} | {key.namespace for key in instance.groups}
+
+
 def is_shape(words: str) -> bool:
     """Whether ``--want`` has a shape, not the name of a file."""
     return _LIKE_A_SHAPE.match(words) is not None
 
 
 def wanted_objects(words: str, instance: Instance, taken: Collection[str] = ()) -> tuple[str, ...]:
-    """What ``--want`` asks for as Kubernetes objects, each as JSON.
+    """The request of ``--want`` as Kubernetes objects, each as JSON.
 
-    Parameters
-    ----------
-    words
-        A shape, or the name of a file with a job: Pods, their PodGroups, or workloads that make them.
-    instance
-        What there is, without it.
-    taken
-        Namespaces in which something is that is not in the instance.
+    ``words``: a shape, or the name of a file with a job: Pods, their PodGroups, or workloads that make them.
+    ``taken``: namespaces in use that ``instance`` does not show.
 
     Raises
     ------
     UsageError
-        A shape does not parse, or names a tier that is not there; a file has what says what the cluster is.
+        A shape does not parse, or names a tier that is not there; a file has objects of the cluster itself.
     BadInstance
         The file cannot be read.
     """
     if is_shape(words):
-        known = {key.namespace for key in (*instance.pods, *instance.groups)}.union(taken)
+        known = _namespaces(instance).union(taken)
         return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance, known))
     raws = read_objects([words])
     odd = next((raw for raw in raws if raw.kind in _NO_JOB), None)
@@ -187,7 +179,7 @@ def wanted_objects(words: str, instance: Instance, taken: Collection[str] = ()) 
 
 
 def wanted_text(objects: Sequence[str]) -> list[Text]:
-    """Wanted objects as one text to be read beside others; none where there are none."""
+    """Wanted objects as one text to be read next to others; none where there are none."""
     items = ",".join(objects)
     return (
         [Text("wanted objects", f'{{"apiVersion":"v1","kind":"List","items":[{items}]}}'.encode())] if objects else []
@@ -200,7 +192,7 @@ def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
     Raises
     ------
     UsageError
-        Beside them a pod that was not there before, or not on that node, has a node.
+        There is also a pod that was not there before, or not on that node, and has a node.
     """
     new = (pod for pod in instance.pending if pod.key not in before.pods)
     groups = list(dict.fromkeys(pod.group for pod in new if pod.group is not None))
@@ -211,10 +203,14 @@ def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
     return groups
 
 
-def groups_wanted(instance: Instance, objects: Sequence[str]) -> list[GroupKey] | None:
-    """The groups of a shape's objects; None where their namespace has something else, so that another is needed."""
+def groups_wanted(instance: Instance, objects: Sequence[str], taken: set[str]) -> list[GroupKey] | None:
+    """The groups of a shape's objects; None where their namespace has something else, so that another is needed.
+
+    ``taken`` gets the namespaces of all that is there.
+    """
+    taken |= _namespaces(instance)
     metadata = [json.loads(each)["metadata"] for each in objects]
     namespace, names = metadata[0]["namespace"], {each["name"] for each in metadata}
-    pods = [key for key in instance.pods if key.namespace == namespace]
     groups = [key for key in instance.groups if key.namespace == namespace]
-    return groups if all(key.name in names for key in (*pods, *groups)) else None
+    there = {key.name for key in instance.pods if key.namespace == namespace}.union(key.name for key in groups)
+    return groups if there <= names else None

@@ -1,30 +1,10 @@
-"""The words that people read for what Placements call by a key: values, amounts, who proved what.
-
-JSON keeps the keys and the integers; ``models/glossary.md`` explains the words.
-"""
+"""The words that people read for the keys of Placements (models/glossary.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Never
-
-__all__ = [
-    "NameList",
-    "NamedThing",
-    "Owned",
-    "Sentence",
-    "amount_digits",
-    "and_list",
-    "counted",
-    "is_amount",
-    "nodes_worth",
-    "number_word",
-    "prover_word",
-    "some",
-    "value_meaning",
-    "value_word",
-]
 
 #: Most digits after the point of an amount: an amount is an integer number of micro-nodes.
 _MOST_DIGITS = 6
@@ -77,7 +57,7 @@ def value_word(name: str, priority: int | None = None) -> str:
 
 
 def value_meaning(name: str) -> str:
-    """What a value of the objective measures, and which way is better; empty for one that is not known."""
+    """Meaning of a value of the objective, and which way is better; empty for one that is not known."""
     return _MEANINGS.get(name, "")
 
 
@@ -92,7 +72,7 @@ def prover_word(by: str) -> str:
 
 
 def amount_digits(*amounts: int | None) -> int:
-    """Digits after the point that tell different amounts (micro-nodes) apart, and any of them from 0; at least one."""
+    """Digits after the point that tell amounts (micro-nodes) apart from each other and from 0; at least one."""
     told = {amount for amount in amounts if amount is not None} | {0}
     enough = (n for n in range(1, _MOST_DIGITS) if len({f"{each / 1e6:.{n}f}" for each in told}) == len(told))
     return next(enough, _MOST_DIGITS)
@@ -104,7 +84,7 @@ def nodes_worth(amount: int, digits: int | None = None) -> str:
 
 
 def number_word(name: str, value: int, *beside: int | None) -> str:
-    """A value as people say it, with the digits that tell it from what stands beside it."""
+    """A value as people say it, with the digits that tell it from its neighbours."""
     return nodes_worth(value, amount_digits(value, *beside)) if is_amount(name) else f"{value:,}"
 
 
@@ -114,13 +94,7 @@ def counted(count: int, word: str) -> str:
 
 
 def some(words: Sequence[str], most: int) -> list[str]:
-    """The first few, and how many more there are.
-
-    Examples
-    --------
-    >>> some(["a", "b", "c"], 2), some(["a"], 2)
-    (['a', 'b', '1 more'], ['a'])
-    """
+    """The first few, and how many more there are: ``a``, ``b``, ``1 more``."""
     return [*words[:most], *([f"{len(words) - most:,} more"] if len(words) > most else [])]
 
 
@@ -137,18 +111,7 @@ def and_list(words: Iterable[str]) -> str:
 class NamedThing:
     """A thing of a Namespace that a sentence names, for those who may read its name.
 
-    Parameters
-    ----------
-    namespace
-        Whose it is.
-    text
-        Its name, and all that is said of it.
-    priority
-        Its own.
-    pods
-        How many pods it is.
-    uid
-        Tells operators which one it is, and others nothing; empty: they are not given one.
+    ``pods``: how many it is. ``uid``: for operators alone.
     """
 
     namespace: str
@@ -160,23 +123,12 @@ class NamedThing:
 
 @dataclass(frozen=True, slots=True)
 class NameList:
-    """A list of such things: each reader gets the names of their own, and how many others there are of which priority.
-
-    Parameters
-    ----------
-    found
-        The things, in the order in which they are named.
-    most
-        Most names.
-    noun
-        What one is called.
+    """Such things: each reader gets the names of their own, and how many others there are of which priority.
 
     Examples
     --------
     >>> pods = (("a", "Pod a/x", 0), ("b", "Pod b/y", 5), ("b", "Pod b/z", 9))
     >>> names = NameList(tuple(NamedThing(*pod) for pod in pods), 2)
-    >>> names.told(None)
-    'Pod a/x, Pod b/y and 1 more'
     >>> names.told("a")
     'Pod a/x and 2 pods of other Namespaces (priority 5 to 9)'
     """
@@ -202,17 +154,7 @@ class NameList:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A part of a sentence that says something of some Namespaces alone.
-
-    Parameters
-    ----------
-    namespaces
-        Whose readers may have it; operators always do.
-    text
-        The part.
-    other
-        What all others read in its place.
-    """
+    """A part of a sentence for readers of some Namespaces, and operators, alone; all others read ``other``."""
 
     namespaces: frozenset[str]
     text: Sentence
@@ -226,9 +168,6 @@ class Owned:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of which readers in one Namespace get nothing that belongs to another: one source of several texts.
-
-    It is put together by ``+`` and :meth:`listed`. It has no place in an f-string, which would have all readers get the
-    text for operators.
 
     Examples
     --------
@@ -247,7 +186,7 @@ class Sentence:
 
     @classmethod
     def listed(cls, words: Iterable[str | Sentence], most: int | None = None) -> Sentence:
-        """Some of them, as :func:`some` and :func:`and_list` put words together."""
+        """Join some of them as :func:`some` and :func:`and_list` do."""
         every = list(words)
         found = every if most is None else every[:most]
         found += [f"{len(every) - most:,} more"] if most is not None and len(every) > most else []

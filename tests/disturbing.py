@@ -12,9 +12,9 @@ from placer.instance import Instance
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch
+from placer.methods.preempt.first_plan import Carried, Known
 from placer.methods.preempt.lifting import lift, may_be_disturbed, waiting
 from placer.methods.preempt.plans import plan_of
-from placer.methods.preempt.first_plan import Carried, Known
 from placer.methods.preempt.search import search
 from placer.placement import MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.score import score

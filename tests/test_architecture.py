@@ -67,7 +67,7 @@ ROOMS = {
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp", "linear"),
     "networkx": ("instance", "cluster.planning"),
-    "pydantic": ("configuration", "laboratory.sweep"),
+    "pydantic": ("laboratory.sweep",),
     "pydantic_core": ("kube.reader", "manifests.faults"),
     "msgspec": ("kube", "manifests", "instance", "cluster", "document", "laboratory.sweep", "preflight", "report"),
     "re2": ("instance", "kube"),
@@ -77,6 +77,8 @@ ROOMS = {
     "distributed": ("executors",),
     "argcomplete": ("cli.completing",),
     "matplotlib": ("laboratory.figures.drawing",),
+    "pandas": ("laboratory.figures", "laboratory.sweep.statistics"),
+    "scipy": ("laboratory.sweep.statistics",),
     "rich": ("summary", "progress", "terminal", "tables", "laboratory.commands", "cli"),
 }
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import placer
-from placer.configuration import Configuration
+from placer.configuration import OPTIONS
 from tests.cluster.binaries import helm, program, programs
 from tests.cluster.conftest import _found
 from tests.test_deploy import DEPLOY, composed
@@ -309,8 +309,7 @@ def test_a_value_that_cannot_be_is_refused_by_name(values: dict[str, Any], said:
 
 
 def test_options_are_the_keys_of_the_configuration() -> None:
-    keys = Configuration.model_json_schema(by_alias=True)["properties"].keys() - {"apiVersion", "kind"}
-    assert SCHEMA["options"]["properties"].keys() == keys
+    assert SCHEMA["options"]["properties"].keys() == {each.key for each in OPTIONS.values()}
 
 
 def test_its_page_has_every_value() -> None:

@@ -17,7 +17,7 @@ from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
 from placer.cluster.planning.gang_outcome import GangState
 from placer.codes import FINDINGS, REASONS
-from placer.configuration import key_of, read_configuration
+from placer.configuration import OPTIONS, read_configuration
 from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.explain.explanation import Explanation
 from placer.explain.jobs import JobAnswer, JobFits
@@ -145,7 +145,7 @@ def test_the_configuration_file_is_one(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(example("Configuration")))
     found, faults = read_configuration(str(file))
     assert not faults
-    assert {key_of(name) for name in found} == example("Configuration").keys() - {"apiVersion", "kind"}
+    assert {OPTIONS[name].key for name in found} == example("Configuration").keys() - {"apiVersion", "kind"}
 
 
 def test_a_finding_of_check_has_these_keys() -> None:

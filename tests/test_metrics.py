@@ -50,7 +50,7 @@ def passed(
     if bound and result.placement is not None:
         binds = [PlannedBinding(each.pod, "u", "1", each.node) for each in result.placement.bindings]
         groups = {bind.pod: result.instance.pods[bind.pod].group for bind in binds}
-        done.gangs = [GangOutcome(key, GangState.BOUND, bound=(bind,)) for bind in binds if (key := groups[bind.pod])]
+        done.bound.gangs = [GangOutcome(key, GangState.BOUND, (bind,)) for bind in binds if (key := groups[bind.pod])]
     return done
 
 

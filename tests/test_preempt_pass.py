@@ -9,7 +9,7 @@ from typing import Any
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import GroupKey
 from placer.preempt_pass import _RoomMaker
-from placer.scheduling_pass import Pass, PassOptions, lasting_answer
+from placer.scheduling_pass import Pass, PassOptions, ReadCluster, Session, lasting_answer
 from placer.solve import solve
 from tests.support import instance_of, node, pod
 
@@ -27,21 +27,22 @@ def searched(seconds: float, priority: int) -> Pass:
         pod("waits", cpu=4, spec={"priority": priority}),
     )
     done = Pass(PassOptions(scheduler_name="placer", workers=1))
-    done.snapshot = Snapshot(scheduler_name="placer", items=(), versions={}, counts={})
+    snapshot: Any = Snapshot(scheduler_name="placer", items=(), versions={}, counts={})
+    done.read = ReadCluster(snapshot, instance, cache=None)  # type: ignore[arg-type]  # nothing is bound
     done.result = solve(instance, workers=1)
     client: Any = _Clock()
-    found = _RoomMaker(client, done, threading.Event(), lambda _: None)
+    found = _RoomMaker(Session(client, threading.Event()), done)
     assert found._plan(instance, GroupKey("", "default", "waits"), seconds) is None
     return done
 
 
 def test_that_there_is_no_room_to_be_made_lasts_once_it_is_proved() -> None:
     done = searched(30.0, priority=1)
-    assert not done.undecided
+    assert not done.report.undecided
     assert lasting_answer(done) is not None
 
 
 def test_a_search_that_ran_out_of_time_is_made_again() -> None:
     done = searched(0.0, priority=9)
-    assert done.undecided
+    assert done.report.undecided
     assert lasting_answer(done) is None

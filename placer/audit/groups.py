@@ -213,7 +213,7 @@ def _subjects(instance: Instance, group: Group) -> Iterator[str]:
 
 def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEntry) -> AuditEntry:
     """The entry with the best there is next to it; ``known``: what is known already, unless that is late."""
-    lifted, where = _lifted(instance, group)
+    lifted, where = _waiting_alone(instance, group)
     entry = known
     if known.late:
         placement = Placement.of(where)
@@ -243,7 +243,7 @@ def _doubts(instance: Instance, group: Group) -> Set[str]:
     return {*lost, str(group.key), *parts} if lost else set()
 
 
-def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
+def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
     """The instance in which a group's pods wait and nothing else does, and where they are."""
     where = {key: instance.pods[key].node or "" for key in group.bound}
     return alone(_all_lifted(instance, [group]), group.key), where

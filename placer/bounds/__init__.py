@@ -2,10 +2,7 @@
 
 ``counting``, also by the name ``volume``: sums and pieces of requests against all room, limits of single scopes and
 neighbours. ``splits``: the least cost of AppGroups; the search of ``decomposed`` asks for it. ``lp``: all room at once,
-node class by node class. They show soon that an easy instance is solved, and stop a solver that only lacks the proof.
-
-Belongs here: arguments that hold for every placement, or for all with given values. Does not: anything that proposes a
-placement (``methods``), why a group stays pending (``reasons``).
+node class by node class.
 """
 
 from placer.bounds.call_costs import CallCosts

@@ -1,9 +1,7 @@
 """Least cost of calls (O3): of running pods, and where every pod is placed that can be.
 
-A new pod costs at least as much next to running pods as on the best node for it alone. Workloads connected by calls
-hang together: pods that need m nodes are cut into at least m pieces, and each piece has at least as many pairs with the
-others as the thinnest cut. Those pairs cost at least the cheapest way between two nodes, or between two areas. Where
-the fewest cut pairs are known (:mod:`placer.bounds.splits`), these count.
+Pods of workloads connected by calls that need m nodes are cut into at least m pieces, and each piece has at least as
+many pairs with the others as the thinnest cut.
 """
 
 from __future__ import annotations
@@ -14,29 +12,22 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Call, Dense, DenseNetwork
+from placer.dense.model import IntArray
 
 __all__ = ["CallCosts", "standing_cost"]
 
-IntArray = npt.NDArray[np.int64]
 
 LARGE = 2**31
 
 
 def standing_cost(dense: Dense) -> int:
-    """O3 of running pods alone: new ones can only add to it."""
+    """O3 of running pods alone."""
     return dense.constant_network + (dense.network.total_cost(()) if dense.network is not None else 0)
 
 
 class _Bond(NamedTuple):
-    """Workloads whose new pods hang together.
-
-    ``cut``: fewest pairs between one part of their pods and the rest; ``near``, ``far``: least cost of a pair on two
-    nodes of an area, and in two areas.
-    """
-
     workloads: frozenset[int]
     cut: int
     near: int
@@ -44,7 +35,7 @@ class _Bond(NamedTuple):
 
 
 class CallCosts:
-    """Least costs of the calls of each AppGroup, where so many pods (``sizes``) of each class are placed."""
+    """Least costs of the calls of each AppGroup."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, sizes: Sequence[int]) -> None:
         self.dense, self.network, self.sizes = dense, network, sizes
@@ -52,12 +43,12 @@ class CallCosts:
 
     @cached_property
     def by_app(self) -> dict[int, int]:
-        """AppGroup to the least that its new pods add to O3."""
+        """The least that new pods of each AppGroup add to O3."""
         apps = dict.fromkeys((*self._beside_running, *self._bonds))
         return {app: self._beside_running.get(app, 0) + self._among_new.get(app, 0) for app in apps}
 
     def with_cuts(self, app: int, cuts: int) -> int:
-        """Least that the new pods of an AppGroup add to O3 where so many of their pairs are on two nodes."""
+        """The same of one AppGroup with so many pairs on two nodes."""
         near = cuts * self._cheapest[0]
         pairs = max(self._among_new.get(app, 0), near + self._sum_over_bonds(app, self._further))
         return self._beside_running.get(app, 0) + pairs
@@ -158,5 +149,4 @@ def _fewest(asked: IntArray, rooms: IntArray) -> int:
 
 
 def _cut(pieces: int, cut: int) -> int:
-    """The pieces hang together, and each is cut off from the others."""
     return 0 if pieces < 2 else max(pieces - 1, -(-pieces * cut // 2))

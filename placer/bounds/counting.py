@@ -1,9 +1,8 @@
-"""Bounds by counting: they cost no search.
+"""Bounds by counting: sums of requests are compared with all room, by the fraction: amounts, and pieces of one size.
 
-Sums of requests are compared with all room, by the fraction: amounts, and pieces of one size. A group counts with the
-least that makes it ready, and nothing counts that cannot be placed alone (:mod:`placer.bounds.standalone`). Room that
-higher priorities must take, by their values, is gone for the others. Minimised values have bounds where every pod is
-placed that can be; numbers of nodes and HyperNodes also where some wait.
+A group counts with the least that makes it ready. Room that higher priorities must take, by their values, is gone for
+the others. Minimised values have bounds where every pod is placed that can be; numbers of nodes and HyperNodes also
+where some wait.
 """
 
 from __future__ import annotations
@@ -18,19 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.bounds.call_costs import CallCosts, standing_cost
-from placer.bounds.standalone import BoolArray, IntArray, RoomMeasure, StandaloneLimits
+from placer.bounds.standalone import ArrayCache, BoolArray, IntArray, RoomMeasure, StandaloneLimits
 from placer.dense import Dense, DenseScope
+from placer.dense.model import FloatArray
 from placer.placement import MAXIMISED
 
 __all__ = [
     "MOST_SIZES",
-    "CountingBounds",
-    "MinimisedBounds",
     "NamedBound",
-    "VolumeBounds",
     "bounds_for",
     "counting_of",
-    "given_bounds",
     "named_bounds",
     "placed_before",
     "some_of",
@@ -42,9 +38,7 @@ __all__ = [
 class NamedBound:
     """A number that no placement beats among those that equal ``context`` on the values before ``criterion``.
 
-    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
-    ``bound``: in the unit of the value. ``by``: name of the argument. ``context``: empty where the bound holds for
-    every placement.
+    ``criterion``: index into ``Dense.criteria``; None: the sum of placed weight. ``by``: name of the argument.
     """
 
     criterion: int | None
@@ -58,8 +52,6 @@ MOST_SIZES = 32
 
 MOST_TAKEN = 256
 
-FloatArray = npt.NDArray[np.float64]
-
 
 def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
     """Some of the sizes, evenly chosen, the largest included."""
@@ -69,11 +61,7 @@ def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
 
 @dataclass(frozen=True)
 class _FractionalItems:
-    """Things that are taken by the fraction.
-
-    ``weights``: int64, shape (items,); ``costs``: int64, shape (items, measures); ``asked``: their weight alone;
-    ``most``: the weight that neighbours leave, room apart.
-    """
+    """int64, ``weights`` (items,), ``costs`` (items, measures); ``most``: the weight that neighbours leave."""
 
     weights: IntArray
     costs: IntArray
@@ -81,8 +69,8 @@ class _FractionalItems:
     most: int
 
 
-class VolumeBounds:
-    """Bounds on placed and on admitted weight by the one measure that gives the least."""
+class _VolumeBounds:
+    """Bounds on placed and admitted weight by the measure that gives the least."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.shapes = alone, alone.shapes
@@ -111,13 +99,10 @@ class VolumeBounds:
                         yield RoomMeasure(resource, size, masks)
 
     def admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most need weight of groups of a priority, and the name of the argument; ``reached``: placed weight of
-        others.
-        """
+        """Most need weight of groups of a priority, and the argument; ``reached``: placed weight of others."""
         return self._most(self._groups_of(priority), reached)
 
     def placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:
-        """Most weight of pods of a priority (None: of all), and the name of the argument; as :meth:`admitted`."""
         return self._most(self._pods_of(priority), reached)
 
     def _groups_of(self, priority: int) -> _FractionalItems:
@@ -152,7 +137,6 @@ class VolumeBounds:
         return self._pods[priority]
 
     def _most(self, items: _FractionalItems, reached: Mapping[int, int]) -> tuple[int, str]:
-        """An LP with one row; floats choose the measure, integers count it."""
         total, room = items.most, self.room.astype(np.float64)
         for priority, value in reached.items():
             room -= self._taken_by(priority, value)
@@ -168,7 +152,6 @@ class VolumeBounds:
         return found, "volume" if self.measures[best].size == 1 else "counting"
 
     def fewest(self, bins: _Bins, reached: Mapping[int, int]) -> int:
-        """Fewest bins that hold the rest of placed weight, per priority, once all other room is taken."""
         taken = sum((self._taken_by(*each) for each in reached.items()), np.zeros(len(self.measures)))
         says = [bins.fewest(measure, float(asked)) for measure, asked in enumerate(taken)]
         if not any(says):
@@ -204,10 +187,8 @@ def _least_float(weights: IntArray, costs: IntArray, value: int) -> float:
 
 
 def _most_weight(weights: IntArray, costs: IntArray, room: int) -> int:
-    """Most weight for so much cost.
-
-    The price q of a unit of cost is the ratio of the item that fits in part. Any price at all gives a bound, the sum
-    over items of max(0, weight - q cost) plus q room, so rounding in the ratios cannot make it wrong.
+    """Any price q of a unit of cost gives a bound, the sum over items of max(0, weight - q cost) plus q room, so
+    rounding cannot make it wrong. The ratio of the item that fits in part is taken.
     """
     order = _order(weights, costs)
     split = order[min(int(np.searchsorted(np.cumsum(costs[order]), room, side="right")), len(order) - 1)]
@@ -242,27 +223,21 @@ class _Bins:
 
     @classmethod
     def of(cls, whole: IntArray, rooms: IntArray) -> _Bins:
-        """Bins with these rooms, shape (measures, bins), of so much room in all, shape (measures,)."""
         return cls(whole - rooms.sum(axis=1), np.cumsum(-np.sort(-rooms, axis=1), axis=1))
 
     def fewest(self, measure: int, asked: float) -> int:
-        """Fewest that hold a request beyond the room elsewhere; all of them where even that is too little."""
         sums, left = self.inside[measure], asked - int(self.outside[measure])
         return min(int(np.searchsorted(sums, left)) + 1, len(sums)) if left > 0 else 0
 
 
-class OpenedBounds:
-    """Fewest empty nodes, and empty domains, that hold so much placed weight.
+class _OpenedBounds:
+    """Fewest empty nodes, and empty domains, that hold so much placed weight; ``volume`` has no daemons."""
 
-    Pods that make no node count as used must not be in ``volume``.
-    """
-
-    def __init__(self, volume: VolumeBounds) -> None:
+    def __init__(self, volume: _VolumeBounds) -> None:
         self.volume, self.dense = volume, volume.alone.dense
         self._last: dict[str, tuple[dict[int, int] | None, int]] = {}
 
     def least(self, name: str, reached: dict[int, int]) -> int:
-        """Least ``packedNodes`` or ``packedHyperNodes`` with so much placed weight of each priority."""
         if self._last.get(name, (None, 0))[0] != reached:
             self._last[name] = reached, sum(self.volume.fewest(bins, reached) for bins in self._bins[name])
         return self._last[name][1]
@@ -283,7 +258,7 @@ class OpenedBounds:
         }
 
 
-class MinimisedBounds:
+class _MinimisedBounds:
     """Least values with every pod placed that can be."""
 
     def __init__(self, alone: StandaloneLimits) -> None:
@@ -297,12 +272,11 @@ class MinimisedBounds:
             "packedNodes": self._packed_nodes,
         }
         self._found: dict[str, int] = {}
-        self._held: dict[RoomMeasure, IntArray] = {}
-        self._leaves: dict[RoomMeasure, IntArray] = {}
+        self._held = ArrayCache[RoomMeasure](lambda measure: self.dense.domains.sums(self._fits(measure)))
+        self._leaves = ArrayCache[RoomMeasure](lambda measure: self._per_unit(self._fits(measure)))
         self._taken: dict[tuple[tuple[int, int], ...], tuple[tuple[RoomMeasure, int], ...]] = {}
 
     def least(self, name: str) -> int:
-        """Least value of the name; ``makers`` has the names."""
         if name not in self._found:
             self._found[name] = self.makers[name]()
         return self._found[name]
@@ -310,16 +284,6 @@ class MinimisedBounds:
     def _fits(self, measure: RoomMeasure) -> IntArray:
         found: IntArray = self.alone.rooms.per_kind(measure)[self.alone.shapes.of_node]
         return found
-
-    def _holds(self, measure: RoomMeasure) -> IntArray:
-        if measure not in self._held:
-            self._held[measure] = self.dense.domains.sums(self._fits(measure))
-        return self._held[measure]
-
-    def _in_units(self, measure: RoomMeasure) -> IntArray:
-        if measure not in self._leaves:
-            self._leaves[measure] = self._per_unit(self._fits(measure))
-        return self._leaves[measure]
 
     def _per_unit(self, values: IntArray) -> IntArray:
         return np.bincount(self._units, weights=values).astype(np.int64)
@@ -349,7 +313,7 @@ class MinimisedBounds:
         tree = self.dense.domains
         able = np.ones(len(tree.tier), dtype=bool)
         for measure, asked in self._asked(scope):
-            able &= self._holds(measure) >= asked
+            able &= self._held[measure] >= asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
             able &= tree.sums(hosts) >= asked
         anchor = self.dense.anchor(number)
@@ -360,7 +324,6 @@ class MinimisedBounds:
         return int(tree.tier[able].min())
 
     def _span(self) -> int:
-        """First leaves that are used already, then the largest."""
         total = self.dense.constant_span
         for scope in self.dense.scopes:
             if scope.wanted:
@@ -375,7 +338,7 @@ class MinimisedBounds:
 
     def _by_unit(self, scope: DenseScope) -> Iterator[tuple[IntArray, int]]:
         for measure, asked in self._asked(scope):
-            yield self._in_units(measure).copy(), asked
+            yield self._leaves[measure].copy(), asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
             yield self._per_unit(hosts), asked
 
@@ -395,7 +358,6 @@ class MinimisedBounds:
         )
 
     def _packed_hyper_nodes(self) -> int:
-        """Each tier is a bound of its own, so they add up."""
         tree, total = self.dense.domains, 0
         inner = np.arange(len(tree.tier)) != tree.root
         for tier in np.unique(tree.tier[inner]):
@@ -432,7 +394,7 @@ def _fewest_rooms(asked: int, rooms: IntArray) -> int:
 
 
 class CountingBounds:
-    """Facts from counting about an instance before any value is known."""
+    """Facts about an instance before any value is known."""
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
@@ -440,7 +402,7 @@ class CountingBounds:
 
     @cached_property
     def asked(self) -> dict[int, int]:
-        """Priority to the weight of all its pods that can be placed."""
+        """Priority to the weight of its pods that can be placed."""
         found: dict[int, int] = defaultdict(int)
         for group, weight in zip(self.dense.groups, self._weights, strict=True):
             found[group.priority] += weight
@@ -448,7 +410,7 @@ class CountingBounds:
 
     @cached_property
     def elastic(self) -> frozenset[int]:
-        """Priorities with a group that can place more than ``admitted`` counts of it."""
+        """Priorities with a group that can place more than ``admitted`` counts."""
         pairs = zip(self.dense.groups, self._weights, strict=True)
         return frozenset(group.priority for group, weight in pairs if weight > group.need_weight)
 
@@ -458,26 +420,26 @@ class CountingBounds:
         return [sum(classes[index].weight * sizes[index] for index in group.classes) for group in self.dense.groups]
 
     @cached_property
-    def volume(self) -> VolumeBounds:
+    def volume(self) -> _VolumeBounds:
         """Amounts and pieces in all."""
-        return VolumeBounds(self.alone)
+        return _VolumeBounds(self.alone)
 
     @cached_property
-    def opened(self) -> OpenedBounds | None:
-        """Nodes and domains in use; None where pods wait that make no node count as used."""
-        return None if any(one.daemon for one in self.dense.classes) else OpenedBounds(self.volume)
+    def opened(self) -> _OpenedBounds | None:
+        """None where daemons wait."""
+        return None if any(one.daemon for one in self.dense.classes) else _OpenedBounds(self.volume)
 
     @cached_property
-    def everything(self) -> MinimisedBounds:
-        """Values that are minimised where every pod is placed that can be."""
-        return MinimisedBounds(self.alone)
+    def everything(self) -> _MinimisedBounds:
+        """Minimised values where every pod is placed that can be."""
+        return _MinimisedBounds(self.alone)
 
 
 _last: list[CountingBounds] = []
 
 
 def counting_of(dense: Dense) -> CountingBounds:
-    """Facts of an instance; those of the last one are kept, since searches ask again with every answer."""
+    """Facts of an instance; those of the last one are kept, since searches ask again."""
     for counting in _last:
         if counting.dense is dense:
             return counting
@@ -487,15 +449,12 @@ def counting_of(dense: Dense) -> CountingBounds:
 
 
 def placed_before(criteria: Sequence[tuple[str, int | None]], values: Sequence[int]) -> dict[int, int]:
-    """Placed weight per priority, as far as the values before a criterion tell it."""
+    """Placed weight per priority, as far as values before a criterion say it."""
     told = zip(criteria, values, strict=False)
     return {priority: value for (name, priority), value in told if name == "placed" and priority is not None}
 
 
-def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
-    """Bounds that exceed those for every placement, criterion by criterion, from the ``values`` of the answer in
-    hand.
-    """
+def _given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
     dense = counting.dense
     priorities = {group.priority for group in dense.groups}
     seen: set[int] = set()
@@ -530,7 +489,6 @@ def _left(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> 
 
 
 def _whole(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
-    """Where no group of the priority can have optional pods, no more is placed than is admitted."""
     name, priority = counting.dense.criteria[criterion]
     follows = name == "placed" and criterion and counting.dense.criteria[criterion - 1] == ("admitted", priority)
     if follows and priority not in counting.elastic:
@@ -552,12 +510,8 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
 
 
 def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
-    """Bounds on each value among the placements that equal ``values`` on the values before it.
-
-    They are those of :func:`named_bounds`, or better ones: from the room that the values before take, or since these
-    tell that every pod is placed that can be, or that nothing can be better.
-    """
-    return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
+    """Bounds on each value among placements that equal ``values`` on those before it."""
+    return (*named_bounds(dense), *_given_bounds(counting_of(dense), values))
 
 
 def _standing(counting: CountingBounds, name: str) -> int:
@@ -579,20 +533,13 @@ def _standing(counting: CountingBounds, name: str) -> int:
 
 
 def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBound]) -> NamedBound | None:
-    """Bound the placed weight of every placement that is at least as good as the answer in hand.
+    """Bound the placed weight of every placement that is at least as good as the answer in hand; None: unknown.
 
-    A placement that is worse in the order of the objective may weigh more (one large job of low priority for a small
-    urgent one) and is no answer. Those that are as good equal the answer on the proved values, from the first on, and
-    keep the bound of the first that is not proved. The result is the least of the bound on the sum and the sum of the
-    bounds on ``placed`` of each priority, named by the argument (the last of several).
+    Those that are as good equal the answer on the proved values, from the first on, and keep the bound of the first
+    that is not proved. The result is the least of the bound on the sum and the sum of the bounds on ``placed`` of each
+    priority.
 
-    ``values``: of the answer in hand; empty where there is none: then of every placement. ``bounds``: all that were
-    proved, for any answer.
-
-    Returns
-    -------
-    NamedBound or None
-        None where nothing is proved of some priority, and where ``placed`` is no criterion.
+    ``values``: of the answer in hand; empty: of every placement. ``bounds``: all that were proved, for any answer.
     """
     placed = [criterion for criterion, (name, _) in enumerate(dense.criteria) if name == "placed"]
     if not placed:
@@ -606,8 +553,6 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
 
 
 class _ProvedLevels:
-    """Bounds by criterion, as far as they hold for all placements that are at least as good as the answer."""
-
     def __init__(self, dense: Dense, values: Sequence[int], bounds: tuple[NamedBound, ...]) -> None:
         self.dense, self.values, self.bounds = dense, tuple(values), bounds
         self.elastic = counting_of(dense).elastic if bounds else frozenset[int]()
@@ -621,14 +566,12 @@ class _ProvedLevels:
         return best is not None and best.bound == self.values[criterion]
 
     def best(self, criterion: int) -> NamedBound | None:
-        """Best bound of a value; one that was proved for an answer counts where all values before it are proved."""
         contexts = [()] if criterion > self.proved else [(), self.values[:criterion]]
         found = [bound for bound in self.bounds if bound.criterion == criterion and bound.context in contexts]
         sign = 1 if self.dense.criteria[criterion][0] in MAXIMISED else -1
         return min(found, key=lambda bound: sign * bound.bound, default=None)
 
     def placed(self, criterion: int) -> NamedBound | None:
-        """Without optional pods no more is placed than ``admitted`` counts."""
         priority = self.dense.criteria[criterion][1]
         found = [self.best(criterion)]
         if priority not in self.elastic:

@@ -1,26 +1,21 @@
 """Bounds by linear programming over shapes of pods and classes of nodes: all room at once, groups by the fraction.
 
-Columns: ready groups per class of equal ones; unless placed whole, ready subgroups per class and placed pods per class,
-so that optional pods are apart from needed ones; pods of each shape in each class of nodes. Rows: C5, C6, C11, room of
-each node class (C2, C3), and the roomiest domain for pods that must share one (C7).
+Columns: ready groups per class of equal ones; unless placed whole, ready subgroups per class and placed pods per class;
+pods of each shape in each class of nodes. Rows: C5, C6, C11, room of each node class (C2, C3), and the roomiest domain
+for pods that must share one (C7).
 
-Further rows cut off fractional points. For any size s the whole parts floor(a / s) of amounts a that lie together add
-up to at most that of their room. So, over the nodes of a class, floor(request / s) per pod is at most floor(free / s)
-per node: of nodes with 3 GPUs left each takes one pod of 2. Over the domains within a tier limit, floor(need / s) per
-group or subgroup is at most floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. Such rows are too
-many to list; those that a point of the program breaks are found and added.
+Cuts: for any size s the whole parts floor(a / s) of amounts a that lie together add up to at most that of their room,
+on the nodes of a class and in the domains within a tier limit.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
 from placer.bounds.standalone import (
@@ -34,11 +29,13 @@ from placer.bounds.standalone import (
     SubGroupPods,
     cheapest,
 )
+from placer.deadline import NEVER, Deadline
 from placer.dense import Dense
+from placer.dense.model import FloatArray
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import partition_rows
 
-__all__ = ["Cuts", "DomainItem", "LpRelaxation", "NodeClasses", "Terms", "lp_bounds"]
+__all__ = ["Cuts", "NodeClasses", "Terms", "lp_bounds"]
 
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
@@ -47,15 +44,12 @@ COLUMNS = 6_000
 
 
 class NodeClasses:
-    """Kinds of nodes put together: few, so that the program stays small for any free rows that running pods leave.
-
-    The room of a class is the sum of its nodes' by every measure, and pods may go to it that may go to one of its
-    nodes, so no placement is lost. Room of one node may then be used on another; so nodes with nearly equal room are
-    put together.
+    """Few kinds of nodes. Room of a class is the sum of its nodes' by every measure, and pods may go to it that may go
+    to one of its nodes, so no placement is lost.
 
     ``alive``: int64: shapes of which some pod can be placed. ``of_kind``: int64, shape (kinds,): class of each kind of
-    node; -1: no pod that can be placed fits there. ``number``: of classes. ``room``: int64, shape (classes, resources):
-    room that pods can use. ``held``: shape to int64, shape (classes,): pods of it alone that have room.
+    node; -1: no such pod fits there. ``room``: int64, shape (classes, resources). ``held``: shape to int64, shape
+    (classes,).
     """
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
@@ -73,7 +67,6 @@ class NodeClasses:
         self.held = {shape: self.sums(shapes.fits(shape)) for shape in alive.tolist()}
 
     def _parts(self, kinds: IntArray, most: int) -> list[IntArray]:
-        """By eligibility if that is not too many, then by free room."""
         if len(kinds) <= most:
             return [kinds[index : index + 1] for index in range(len(kinds))]
         sets = partition_rows(np.packbits(self.shapes.allowed[:, kinds], axis=0).T).of
@@ -95,14 +88,13 @@ class NodeClasses:
         return float(unequal[resource]), resource
 
     def _halves(self, kinds: IntArray, resource: int) -> list[IntArray]:
-        """Both halves are not empty."""
         free = self.shapes.free[kinds, resource]
         middle = int(np.average(free, weights=self.shapes.nodes[kinds]))
         low = free <= min(max(middle, int(free.min())), int(free.max()) - 1)
         return [kinds[low], kinds[~low]]
 
     def sums(self, per_kind: IntArray) -> IntArray:
-        """Sum over the nodes of each class the amount of each kind: int64, shape (classes, ...)."""
+        """Sum over the nodes of each class: int64, shape (classes, ...)."""
         found = np.zeros((self.number, *per_kind.shape[1:]), dtype=np.int64)
         useful = self.of_kind >= 0
         many = self.shapes.nodes[useful].reshape(-1, *(1 for _ in per_kind.shape[1:]))
@@ -115,10 +107,8 @@ Terms = dict[int, int]
 
 
 @dataclass(frozen=True)
-class DomainItem:
-    """Groups or subgroups that lie in one domain each; a unit of ``column`` is ``many`` of them, ``limit`` is the
-    tier.
-    """
+class _DomainItem:
+    """Groups or subgroups that lie in one domain each, ``many`` per unit of ``column``; ``limit`` is the tier."""
 
     column: int
     many: int
@@ -127,16 +117,15 @@ class DomainItem:
 
 
 class LpRelaxation:
-    """Columns and rows of the instance, values as terms; ``alone`` limits the pods that can be placed.
+    """Columns and rows of the instance, values as terms.
 
-    ``program``: to be maximised with the terms of a value. ``items``: outermost scopes with a limit, each in one
-    domain. ``on``: shape and node class to the terms that count the pods of the shape there.
+    ``items``: outermost scopes with a limit. ``on``: shape and node class to the terms that count the pods there.
     """
 
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.dense, self.shapes = alone, alone.dense, alone.shapes
         self.program = IntegerProgram()
-        self.items: list[DomainItem] = []
+        self.items: list[_DomainItem] = []
         self.on: dict[tuple[int, int], Terms] = {}
         self.admitted: dict[int, Terms] = defaultdict(dict)
         self.placed: dict[int, Terms] = defaultdict(lambda: defaultdict(int))
@@ -171,7 +160,6 @@ class LpRelaxation:
             self.program.at_most({**pods, **dict.fromkeys(columns, -1)}, 0)
 
     def _rooms(self) -> None:
-        """C2: per node class and resource, sum over shapes of request(j) x(j, k) <= room(k)."""
         rows: dict[tuple[int, int], Terms] = defaultdict(dict)
         for (shape, where), terms in self.on.items():
             for resource, amount in enumerate(self.shapes.request[shape].tolist()):
@@ -195,8 +183,6 @@ class _Pods:
 
 
 class _Columns:
-    """Adds the columns of equal groups, and the rows that only these are in."""
-
     def __init__(self, to: LpRelaxation, group: EqualGroups) -> None:
         self.to, self.group, self.program = to, group, to.program
         self.many = len(group.members)
@@ -205,12 +191,11 @@ class _Columns:
         self.enough: dict[int, Terms] = defaultdict(dict)
 
     def add(self) -> None:
-        """Groups that are placed whole need one column; others one per class of equal subgroups and of pods."""
         group = self.group
         if group.need_weight:
             self.to.admitted[group.priority][self.ready] = group.need_weight
         if group.region is not None:
-            self.to.items.append(DomainItem(self.ready, 1, group.region[0], group))
+            self.to.items.append(_DomainItem(self.ready, 1, group.region[0], group))
         sub_groups = {sub: many for sub, many in Counter(group.sub_groups).items() if any(sub.sizes)}
         pods = int(group.least(np.ones((len(group.sizes), 1), dtype=np.int64))[0])
         if pods == sum(group.sizes) and not group.ready:
@@ -225,7 +210,7 @@ class _Columns:
 
     def _item(self, sub: SubGroupPods, column: int, many: int) -> None:
         if self.group.region is None and sub.region is not None and sub.short:
-            self.to.items.append(DomainItem(column, many, sub.region[0], sub))
+            self.to.items.append(_DomainItem(column, many, sub.region[0], sub))
 
     def _add_sub_group(self, sub: SubGroupPods, many: int) -> None:
         """Pods of a subgroup come only with its group, and with so many of its own that it is ready."""
@@ -245,7 +230,6 @@ class _Columns:
         self._within(sub.region, self.group.region, pods, {enough: 1})
 
     def _pods_of(self, sub: SubGroupPods, many: int, gate: Terms) -> list[_Pods]:
-        """Behind a gate only ``size`` for each ready subgroup."""
         columns = [self.program.column(self.many * many * size) for size in sub.sizes]
         for column, size in zip(columns, sub.sizes, strict=True):
             if gate:
@@ -268,7 +252,6 @@ class _Columns:
         return taken
 
     def _within(self, region: Region, outer: Region, pods: Sequence[_Pods], gate: Terms) -> None:
-        """C7: pods of one domain take at most the room of the roomiest one."""
         if region is None or not pods:
             return
         rooms, shapes = self.to.alone.rooms, [one.shape for one in pods]
@@ -307,15 +290,11 @@ ROWS = 40
 
 BROKEN = 1e-6
 
-FloatArray = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class _RowFamily:
-    """Things that lie together in places, counted by one measure; all int64.
-
-    ``things`` are indices, ``amounts`` one per thing, ``sizes`` pieces to try, ``rooms`` the pieces of each size that
-    all places hold.
+    """``things`` that lie together in places; ``rooms``: the pieces of each of ``sizes`` that all places hold; all
+    int64.
     """
 
     things: IntArray
@@ -366,7 +345,6 @@ class Cuts:
                     yield _RowFamily(things, amounts, sizes, (pieces * self.shapes.nodes[kinds][:, None]).sum(axis=0))
 
     def _in_domains(self) -> Iterator[_RowFamily]:
-        """Groups and subgroups that may use some nodes only are counted apart, too."""
         items, pieces = self.to.items, list(self._pieces())
         needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
         for limit, allowed, inside in self._regions():
@@ -394,7 +372,7 @@ class Cuts:
             for size in (1, *some_of(asked[asked > 1], PIECES)):
                 yield resource, size
 
-    def _need(self, item: DomainItem, pieces: Sequence[tuple[int, int]]) -> IntArray:
+    def _need(self, item: _DomainItem, pieces: Sequence[tuple[int, int]]) -> IntArray:
         request = self.shapes.request[list(item.what.shapes)]
         costs = np.stack([request[:, resource] // size for resource, size in pieces], axis=1)
         if isinstance(item.what, EqualGroups):
@@ -413,37 +391,32 @@ KNOWN = ("admitted", "placed")
 WORTH, PATIENCE = 1e-5, 3
 
 
-def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) -> Iterator[NamedBound]:
-    """Bounds on the values of O1 and on the placed weight, by a linear program over shapes and node classes.
+def lp_bounds(dense: Dense, values: Sequence[int], deadline: Deadline = NEVER) -> Iterator[NamedBound]:
+    """Bounds on the values of O1 and on the placed weight that exceed :func:`placer.bounds.bounds_for`, as soon as
+    known.
 
-    Each bound is yielded as soon as it is known, better ones later, and only where it exceeds
-    :func:`placer.bounds.bounds_for`: for the first value of O1 that no other bound meets, for the sum over all
-    priorities (criterion None, no context), then for each later value of O1, given the values in hand before it.
-
-    ``values``: of the answer in hand, one per criterion. ``seconds``: after so long nothing more is begun, and the
-    solver is stopped.
+    First of the first value that is not met; then of the sum (criterion None, no context); then of each later value,
+    given the ``values`` in hand before it.
     """
-    yield from _LpSearch(dense, values, seconds).bounds()
+    yield from _LpSearch(dense, values, deadline).bounds()
 
 
 class _LpSearch:
-    def __init__(self, dense: Dense, values: Sequence[int], seconds: float) -> None:
-        self.dense, self.values = dense, tuple(values)
-        self.end = time.monotonic() + seconds
+    def __init__(self, dense: Dense, values: Sequence[int], deadline: Deadline) -> None:
+        self.dense, self.values, self.deadline = dense, tuple(values), deadline
         self.known: dict[int | None, int] = {}
         for bound in bounds_for(dense, values):
             self.known[bound.criterion] = min(self.known.get(bound.criterion, bound.bound), bound.bound)
 
     def bounds(self) -> Iterator[NamedBound]:
         criteria = self._open()
-        if criteria and time.monotonic() < self.end:
+        if criteria and not self.deadline.over:
             self.relaxation = LpRelaxation(counting_of(self.dense).alone)
             self.cuts = Cuts(self.relaxation)
             for criterion in criteria:
                 yield from self._criterion(criterion)
 
     def _open(self) -> list[int | None]:
-        """Values that are not met: the first, then the sum, then the other values."""
         found: list[int | None] = [
             criterion
             for criterion, (name, _) in enumerate(self.dense.criteria)
@@ -465,7 +438,7 @@ class _LpSearch:
             gains = self.relaxation.value(*self.dense.criteria[criterion])
         unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
         extra, best, last, patience = self._context(context), self.known[criterion], math.inf, PATIENCE
-        while patience and (left := self.end - time.monotonic()) > 0:
+        while patience and (left := self.deadline.left) > 0:
             answer = self.relaxation.program.maximum(gains, extra, left)
             bound = answer.bound // unit * unit
             patience = PATIENCE if bound < last * (1 - WORTH) else patience - 1

@@ -1,9 +1,7 @@
 """Most pods that neighbours let in (C13, C14), whatever else is placed, counted row by row.
 
-A domain takes one of the pods that all have a term which means all of them (C13): no more are placed than there are
-domains with room for one. Spread pods (C14) are, in each domain, at most ``maxSkew`` more than the least that any
-domain can end with: one without room holds all others down. Room is that for pods alone, since other new pods only take
-room away. A term of which some pods may be on nodes without the label limits nothing here.
+No more pods that all repel each other are placed than there are domains with room for one. Spread pods are, in each
+domain, at most ``maxSkew`` more than the least that any domain can end with.
 """
 
 from __future__ import annotations
@@ -14,22 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, DenseScope
 from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.model import BoolArray, IntArray
 
-__all__ = ["NeighbourLimit", "NeighbourLimits"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+__all__ = ["NeighbourLimits"]
 
 
 @dataclass(frozen=True)
 class NeighbourLimit:
     """At most ``most`` pods of all ``classes`` (ascending) together.
 
-    ``hosts``: bool, shape (nodes,): nodes that take one of them, where none takes two; None: nodes may take more.
+    ``hosts``: bool, shape (nodes,): nodes that take one of them; None: nodes may take more.
     """
 
     classes: tuple[int, ...]
@@ -38,9 +33,7 @@ class NeighbourLimit:
 
 
 class NeighbourLimits:
-    """Limits by the rows of an instance; ``room`` is class to the pods that each node holds alone, int64, shape
-    (nodes,).
-    """
+    """Limits by the rows; ``room``: class to the pods that each node holds alone, int64, shape (nodes,)."""
 
     def __init__(self, dense: Dense, room: Callable[[int], IntArray]) -> None:
         self.dense, self._room = dense, room
@@ -67,7 +60,6 @@ class NeighbourLimits:
             yield NeighbourLimit(row.mutual, len(np.unique(domain[where])), hosts)
 
     def _spread(self, rows: DenseNeighbours, row: SpreadRow) -> Iterator[NeighbourLimit]:
-        """C14: in no domain more than the least that one of them can end with, and ``maxSkew``."""
         mine = tuple(sorted({*row.owners} & {*row.matched}))
         if not mine or not row.before:
             return
@@ -86,7 +78,6 @@ class NeighbourLimits:
         return sums.astype(np.int64)
 
     def _rooms(self, rows: DenseNeighbours, classes: Iterable[int]) -> IntArray:
-        """Shape (nodes,), int64."""
         found: IntArray = np.zeros(len(self.dense.nodes), dtype=np.int64)
         of_shape: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for index in classes:
@@ -107,7 +98,7 @@ class NeighbourLimits:
 
     @cached_property
     def shut_out(self) -> frozenset[int]:
-        """Groups that neighbours keep from being ready, whatever else is placed."""
+        """Groups that neighbours keep from being ready."""
         return frozenset(
             number
             for limit in self.limits
@@ -133,7 +124,7 @@ class NeighbourLimits:
         return max((int(hosts[top]) for top in tops), default=0)
 
     def lost(self, sizes: IntArray, priority: int | None) -> int:
-        """Least weight of pods of a priority (None: of all) that are left out, of so many of each class."""
+        """Least weight of pods of a priority (None: of all) that are left out, of ``sizes``."""
         classes, total, seen = self.dense.classes, 0, set[int]()
         for limit in self.limits:
             mine = [
@@ -150,7 +141,7 @@ class NeighbourLimits:
         return total
 
     def lost_needs(self, groups: Iterable[tuple[int, ...]]) -> int:
-        """Least need weight that is left out of groups, each given by its classes."""
+        """Least need weight left out of groups, each given by its classes."""
         left, total = {self.dense.classes[each[0]].group for each in groups if each}, 0
         for limit in self.limits:
             needed = {

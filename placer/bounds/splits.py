@@ -1,20 +1,16 @@
 """The cheapest split of an AppGroup: its pods in parts, each for one node, so that the fewest calls are between parts.
 
-An AppGroup alone on nodes as wide as the widest costs no more than in any placement. So the calls that its cheapest
-split cuts, each at the least cost between two nodes, are a bound on ``networkCost``.
-
-Equal pods of one workload are counted (a *type*), so a part is a vector of counts. Only *connected* parts are listed,
-since others are several parts on one node. A split uses no more pods of a type than there are and keeps the most calls
-inside:
+The calls that it cuts on the widest nodes, each at the least cost between two nodes, are a bound on ``networkCost``.
+Equal pods of one workload are counted (a *type*), so a part is a vector of counts; only connected parts are listed:
 
     maximise    sum over parts of pairs(part) * uses(part)
     subject to  sum over parts of part[type] * uses(part) <= pods of the type
 
 Its linear relaxation is solved by column generation over the list. A part *loses* the difference between the prices of
 its pods and the calls inside; the losses of a split sum to its distance from the relaxation. So a search over parts of
-small losses finds the cheapest splits and proves them. Losses are whole numbers; the solver gives prices only.
+small losses finds the cheapest splits and proves them. Losses are whole numbers.
 
-Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993), for the program over parts and its relaxation.
+Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993).
 """
 
 from __future__ import annotations
@@ -28,17 +24,15 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.call_costs import CallCosts, standing_cost
 from placer.dense import Call, Dense, DenseNetwork
+from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import grouped
 
-__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts", "make_calling_pods"]
+__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: With more connected parts than this an AppGroup is not looked at.
 MOST_PARTS = 60_000
@@ -61,14 +55,9 @@ SIMPLE, FINE = (60, 1000), 2**20
 class CallingPods:
     """Pending pods of an AppGroup by type, and who calls whom.
 
-    ``classes``: per type the classes of its pods: one workload, request and mask. ``counts``: int64, shape (types,):
-    its pods. ``requests``: int64, shape (types, resources): of one of them. ``masks``: per type the row of
-    ``Dense.masks``. ``calls``: int64, shape (types, types): how often each pod of the first calls each of the second.
-
-    Examples
-    --------
-    Three pods of ``web`` call two of ``db``: ``counts`` is ``[3, 2]``, ``calls`` is ``[[0, 1], [0, 0]]``, and there are
-    six ``pairs``.
+    ``classes``: per type those of one workload, request and mask. ``counts``: int64, shape (types,). ``requests``:
+    int64, shape (types, resources). ``calls``: int64, shape (types, types): how often each pod of the first calls each
+    of the second.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -84,7 +73,7 @@ class CallingPods:
 
     @cached_property
     def pairs(self) -> int:
-        """Calls between all pods, those of a pod to itself included."""
+        """Calls between all pods, of a pod to itself included."""
         return int(self.counts @ self.calls @ self.counts)
 
     def only(self, types: IntArray) -> CallingPods:
@@ -99,13 +88,12 @@ class CallingPods:
         )
 
     def inside(self, parts: IntArray) -> IntArray:
-        """Calls inside of each part: int64, shape (parts,); ``parts`` has the shape (parts, types)."""
+        """Calls inside of each part, int64; ``parts``: shape (parts, types)."""
         found: IntArray = ((parts @ self.calls) * parts).sum(axis=1)
         return found
 
 
-def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
-    """Count the pods of some classes of one AppGroup by type; ``calls`` are the AppGroup's."""
+def _make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
     types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
     for index in classes:
         one = dense.classes[index]
@@ -128,7 +116,7 @@ def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call
 
 @dataclass(frozen=True)
 class WidestNodes:
-    """Kinds of nodes of which none is wider than another, so that a part that fits on none of them fits nowhere.
+    """Kinds of nodes of which none is wider than another: a part that fits on none of them fits nowhere.
 
     ``room``: int64, shape (kinds, resources); ``eligible``: bool, shape (masks, kinds).
     """
@@ -163,22 +151,9 @@ class WidestNodes:
 class Splits:
     """The connected parts of an AppGroup, their losses, and the cheapest split.
 
-    Parameters
-    ----------
-    parts
-        int64, shape (parts, types).
-    losses
-        int64, shape (parts,), at least 0, in ``unit`` to a call.
-    slack
-        Sum of the losses of a split that cuts ``least`` calls.
-    unit
-        Denominator of losses.
-    least
-        No split cuts fewer calls.
-    cheapest
-        Rows of ``parts`` of a split that cuts ``least`` calls; None where the search was cut short.
-    work
-        Deterministic time of the search.
+    ``parts``: int64, shape (parts, types). ``losses``: int64, shape (parts,), at least 0, in ``unit`` to a call.
+    ``slack``: sum of the losses of a split that cuts ``least`` calls. ``cheapest``: rows of ``parts`` of one; None
+    where the search was cut short. ``work``: deterministic time.
     """
 
     graph: CallingPods
@@ -196,12 +171,12 @@ class Splits:
         return self.graph.inside(self.parts)
 
     def parts_within(self, extra: int) -> IntArray:
-        """The parts of all splits that cut at most so many calls beyond the least: int64, shape (parts, types)."""
+        """The parts of all splits that cut at most ``extra`` calls beyond the least."""
         return self.parts[self.losses <= self.slack + extra * self.unit]
 
 
 def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
-    """Find the cheapest split; None where the AppGroup has too many parts to look at, or a pod that fits nowhere."""
+    """Find the cheapest split; None: too many parts, or a pod fits nowhere."""
     parts = _connected_parts(graph, widest)
     if parts is None or not parts.any(axis=0).all():
         return None
@@ -211,7 +186,7 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
     losses, worth = parts @ whole - pairs * unit, int(whole @ graph.counts)
     most, steps, cheapest = worth // unit, 0, None
     while cheapest is None:
-        search = CoverSearch(parts, losses, MOST_STEPS - steps)
+        search = _CoverSearch(parts, losses, MOST_STEPS - steps)
         cheapest = next(search.covers(graph.counts, worth - most * unit), None)
         steps += search.steps
         if search.cut_short:
@@ -222,10 +197,10 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
 
 
 def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:
-    """Bound the calls that a split cuts, of an AppGroup with too many parts, by its workloads in two halves.
+    """Bound the calls that a split cuts by its workloads in two halves, drawn by the second eigenvector of the
+    Laplacian; and the work.
 
-    A split cuts at least as many calls within each half as a split of that half alone. Halves are drawn with few calls
-    between them (by the second eigenvector of the Laplacian). Returned is the bound, with the deterministic time spent.
+    A split cuts at least as many calls within each half as a split of that half alone.
     """
     if len(graph.counts) == 1:
         return 0, 0.0
@@ -264,7 +239,6 @@ def _connected_parts(graph: CallingPods, widest: WidestNodes) -> IntArray | None
 
 
 def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
-    """A row as one number, where the numbers are not too large, is found much faster."""
     if math.prod((counts + 1).tolist()) >= 2**62:
         found: IntArray = np.unique(parts, axis=0)
         return found
@@ -272,7 +246,7 @@ def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
     return parts[np.unique(parts @ radix, return_index=True)[1]]
 
 
-def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.NDArray[np.float64], int]:
+def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[FloatArray, int]:
     chosen = list(dict.fromkeys([*range(len(graph.counts)), *np.argsort(-pairs, kind="stable")[:PARTS_AT_ONCE]]))
     # No row lets a part be used more often than this; a bound that were met would have a price of its own.
     unbounded = 2 * int(graph.counts.max())
@@ -294,8 +268,7 @@ def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.N
         chosen += missing[np.argsort(-gain[missing], kind="stable")[:PARTS_AT_ONCE]].tolist()
 
 
-def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
-    """In whole numbers no part may be worth less than the calls inside of it."""
+def _whole(prices: FloatArray, parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
     for most in SIMPLE:
         simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
         unit = math.lcm(*(price.denominator for price in simple))
@@ -306,8 +279,8 @@ def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) ->
     return whole + max(0, int((pairs * FINE - parts @ whole).max())), FINE
 
 
-class CoverSearch:
-    """Ways to put pods together from parts, each pod in one, by depth-first search of at most so many steps.
+class _CoverSearch:
+    """Ways to put pods together from parts, by depth-first search of at most ``most`` steps.
 
     ``parts``: int64, shape (parts, types); ``losses``: int64, shape (parts,), at least 0.
     """
@@ -319,11 +292,10 @@ class CoverSearch:
 
     @property
     def cut_short(self) -> bool:
-        """Whether there may be more ways than were found."""
         return self.steps > self.most
 
     def covers(self, counts: IntArray, budget: int) -> Iterator[tuple[int, ...]]:
-        """The ways whose losses sum to at most ``budget``, as rows of the parts; ``counts``: int64, shape (types,)."""
+        """The ways whose losses sum to at most ``budget``, as rows of the parts."""
         chosen: list[int] = []
         ahead = [self._choices(counts, np.arange(len(self.parts)), budget)]
         while ahead:
@@ -343,7 +315,6 @@ class CoverSearch:
     def _choices(
         self, left: IntArray, candidates: IntArray, budget: int
     ) -> Iterator[tuple[int, IntArray, IntArray, int]]:
-        """Starts with the type that fewest parts have."""
         self.steps += 1
         if self.cut_short:
             return
@@ -360,7 +331,7 @@ class CoverSearch:
 class AppGroupSplits:
     """The splits of all AppGroups of an instance; equal AppGroups are looked at once.
 
-    ``classes``: AppGroup to the classes of its pending pods; ``spent``: deterministic time so far.
+    ``classes``: AppGroup to those of its pending pods; ``spent``: deterministic time so far.
     """
 
     def __init__(self, dense: Dense, network: DenseNetwork) -> None:
@@ -382,11 +353,11 @@ class AppGroupSplits:
     def graph(self, app: int) -> CallingPods:
         """Pending pods of an AppGroup, and who calls whom."""
         if app not in self._graphs:
-            self._graphs[app] = make_calling_pods(self.dense, self.classes[app], self._calls[app])
+            self._graphs[app] = _make_calling_pods(self.dense, self.classes[app], self._calls[app])
         return self._graphs[app]
 
     def of(self, app: int) -> Splits | None:
-        """Splits of an AppGroup; None where it has too many parts to look at, or a pod that fits nowhere."""
+        """Splits of an AppGroup, as :func:`find_splits` finds them."""
         graph = self.graph(app)
         if graph.signature not in self._splits:
             found = self._splits[graph.signature] = find_splits(graph, self.widest)
@@ -394,7 +365,7 @@ class AppGroupSplits:
         return self._splits[graph.signature]
 
     def least(self, app: int) -> int:
-        """Calls of an AppGroup's pending pods that are between two nodes in every placement of all of them."""
+        """Fewest calls of an AppGroup's pending pods between two nodes."""
         graph, splits = self.graph(app), self.of(app)
         if splits is not None:
             return splits.least
@@ -404,11 +375,7 @@ class AppGroupSplits:
         return self._least[graph.signature]
 
     def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
-        """Bound ``networkCost`` of all placements that place every pod: each AppGroup alone, in its cheapest split.
-
-        AppGroups that are not looked at within about ``seconds`` and ``work`` count by :class:`CallCosts` alone.
-        Returned is the bound, and whether all were looked at.
-        """
+        """Bound ``networkCost`` of placements of every pod, and say whether all AppGroups were looked at."""
         end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])
         total, looked_at = standing_cost(self.dense), True

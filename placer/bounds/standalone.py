@@ -1,11 +1,7 @@
 """Most pods of each class in a placement: pods that cannot be placed alone add nothing to any bound.
 
-Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2, and where every pod with a GPU asks for at least 4
-cores with it, 10 free cores are room for 2 GPUs.
-
-A group is put alone on the room that running pods leave, since other new pods only take room away: nodes, domains
-within the tier limits (C7), queues (C11), and whether the rest makes subgroups (C6) and the group (C5) ready. Groups
-that no rule can tell apart are counted once; those that neighbours shut out are left out.
+Room counts as far as pods can use it: of 3 GPUs pods of 2 use 2. A group is put alone on the room that running pods
+leave, since other new pods only take room away (C2 to C7, C11). Groups that no rule can tell apart are counted once.
 """
 
 from __future__ import annotations
@@ -18,16 +14,15 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.dense import Dense
-from placer.symmetry import GroupSignature, GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
+from placer.dense.model import BoolArray, IntArray
+from placer.symmetry import GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 
 __all__ = [
     "ArrayCache",
     "BoolArray",
-    "DomainRooms",
     "EqualGroups",
     "IntArray",
     "Region",
@@ -37,20 +32,16 @@ __all__ = [
     "SubGroupPods",
     "Within",
     "cheapest",
-    "make_equal_groups",
-    "region_of",
     "usable",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Room is made up from requests exactly up to so many units, beyond that it is taken as it is.
 EXACT_ROOM = 20_000
 
 
 def usable(request: IntArray, free: IntArray) -> IntArray:
-    """Most that pods on one node can take together of each resource: int64, shape (nodes, resources), at most ``free``.
+    """Most that pods on one node can take together of each resource: int64, shape (nodes, resources).
 
     ``request``: int64, shape (shapes, resources), of all pods that may go there; ``free``: at least 0.
     """
@@ -100,14 +91,14 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ArrayCache(Generic[K]):
-    """Arrays by key, made by ``make``; all are forgotten when they would exceed :data:`NUMBERS` numbers."""
+    """Arrays by key; all are forgotten when they would exceed :data:`NUMBERS` numbers."""
 
-    def __init__(self, make: Callable[[K], npt.NDArray[np.int64]]) -> None:
+    def __init__(self, make: Callable[[K], IntArray]) -> None:
         self._make = make
-        self._known: dict[K, npt.NDArray[np.int64]] = {}
+        self._known: dict[K, IntArray] = {}
         self._numbers = 0
 
-    def __getitem__(self, key: K) -> npt.NDArray[np.int64]:
+    def __getitem__(self, key: K) -> IntArray:
         if key not in self._known:
             found = self._make(key)
             if self._numbers + found.size > NUMBERS:
@@ -122,26 +113,12 @@ MOST_SETS = 48
 
 
 class Shapes:
-    """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there).
+    """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there), all
+    int64.
 
-    Attributes
-    ----------
-    of_class
-        int64, shape (classes,): the shape of each class.
-    request
-        int64, shape (shapes, resources), scaled.
-    weight
-        int64, shape (shapes,): micro-nodes of one pod.
-    mask
-        int64, shape (shapes,): row of ``Dense.masks``.
-    of_node
-        int64, shape (nodes,): the kind of each node.
-    free
-        int64, shape (kinds, resources), scaled: room that pods can use (:func:`usable`).
-    nodes
-        int64, shape (kinds,): how many nodes are of the kind.
-    allowed
-        bool, shape (masks, kinds): eligibility.
+    ``of_class``, ``of_node``: the shape of each class, the kind of each node. ``request``, ``free``: shape (shapes,
+    resources) and (kinds, resources), scaled; room that pods can use (:func:`usable`). ``weight``, ``mask``: shape
+    (shapes,), as of a ``PodClass``. ``nodes``: shape (kinds,): how many. ``allowed``: bool, shape (masks, kinds).
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -161,7 +138,6 @@ class Shapes:
         self._fits = ArrayCache(self._fits_of)
 
     def _usable(self, free: IntArray) -> IntArray:
-        """Kinds that admit pods of the same shapes are looked at together; all of them if that would be often."""
         sets = partition_rows(self.allowed[self.mask].T).of
         sets = sets if sets.max(initial=0) < MOST_SETS else np.zeros_like(sets)
         for number in np.unique(sets):
@@ -171,7 +147,7 @@ class Shapes:
         return free
 
     def fits(self, shape: int) -> IntArray:
-        """Pods of a shape that a node of each kind holds alone, at most all pods: int64, shape (kinds,)."""
+        """Pods of a shape that a node of each kind holds alone."""
         return self._fits[shape]
 
     def _fits_of(self, shape: int) -> IntArray:
@@ -190,7 +166,7 @@ class Shapes:
         return count
 
     def at_least(self, shapes: IntArray, least: int) -> BoolArray:
-        """Whether a pod of each of some shapes takes the room of one of the shape ``least``: bool, shape (shapes,)."""
+        """Which of ``shapes`` take the room of ``least``."""
         found: BoolArray = (self.request[shapes] >= self.request[least]).all(axis=1)
         found &= self.mask[shapes] == self.mask[least]
         ports = self._classes[least].host_ports
@@ -200,7 +176,7 @@ class Shapes:
 
     @cached_property
     def most(self) -> IntArray:
-        """Pods of each shape that all nodes hold: int64, shape (shapes,)."""
+        """Pods of each shape that all nodes hold."""
         return np.array([self.fits(shape) @ self.nodes for shape in range(len(self._classes))], dtype=np.int64)
 
 
@@ -209,8 +185,7 @@ class Shapes:
 Region = tuple[int, int] | None
 
 
-def region_of(dense: Dense, scope: int) -> Region:
-    """Where the pods of a scope must be together."""
+def _region_of(dense: Dense, scope: int) -> Region:
     limit = dense.scopes[scope].limit
     if limit is None:
         return None
@@ -220,10 +195,10 @@ def region_of(dense: Dense, scope: int) -> Region:
 
 @dataclass(frozen=True)
 class RoomMeasure:
-    """A count of room that no packing beats, since the pods of a node never take more pieces than it has.
+    """A count of room that no packing beats: pods of a node never take more pieces than it has.
 
-    ``resource``: whose pieces are counted; -1: pods of one shape. ``size``: of a piece (1: the amount itself), or the
-    shape. ``masks``: a node counts that one of these rows of eligibility allows.
+    ``resource``: whose pieces are counted; -1: pods of one shape. ``size``: of a piece, or the shape. ``masks``: a node
+    counts that one of these rows allows.
     """
 
     resource: int
@@ -239,15 +214,12 @@ class Within:
     end: IntArray
 
     def sums(self, prefix: IntArray) -> IntArray:
-        """Sum inside each domain, from ``prefix``, shape (nodes + 1,), of sums node by node."""
+        """Sum inside each domain, from the sums ``prefix`` of shape (nodes + 1,)."""
         found: IntArray = prefix[self.end] - prefix[self.begin]
         return found
 
     def inside(self, outer: Within) -> tuple[Within, IntArray]:
-        """Intersections of these domains and the outer ones, and for each the index of the outer one.
-
-        Of two domains that have anything in common, one holds the other.
-        """
+        """Intersections with the outer domains, and for each the index of the outer one."""
         if not len(self.begin) or not len(outer.begin):
             return Within(self.begin[:0], self.end[:0]), np.zeros(0, dtype=np.int64)
         above = np.searchsorted(outer.begin, self.begin, side="right") - 1
@@ -260,7 +232,7 @@ class Within:
         return Within(begin, end), np.concatenate((above[held], np.flatnonzero(cut)))
 
 
-class DomainRooms:
+class _DomainRooms:
     """Room of domains without new pods."""
 
     def __init__(self, dense: Dense, shapes: Shapes) -> None:
@@ -269,7 +241,7 @@ class DomainRooms:
         self._sums = ArrayCache(self._sum)
 
     def within(self, region: Region, outer: Region = None) -> tuple[Within, IntArray]:
-        """Highest domains that a region allows inside those of an outer one, and which outer one each is in."""
+        """Highest domains that a region allows in those of an outer one, and which one each is in."""
         key = (region, outer)
         if key not in self._within:
             mine = self._tops(region)
@@ -293,7 +265,6 @@ class DomainRooms:
         return Within(tree.begin[chosen], tree.end[chosen])
 
     def of(self, measure: RoomMeasure, region: Region, outer: Region = None) -> IntArray:
-        """Room in each of the domains of :meth:`within`: int64, shape (domains,)."""
         return self._sums[measure, region, outer]
 
     def _sum(self, key: tuple[RoomMeasure, Region, Region]) -> IntArray:
@@ -305,14 +276,12 @@ class DomainRooms:
         return self.within(region, outer)[0].sums(prefix)
 
     def per_kind(self, measure: RoomMeasure) -> IntArray:
-        """Room of a node of each kind: int64, shape (kinds,)."""
         if measure.resource < 0:
             return self.shapes.fits(measure.size)
         allowed = self.shapes.allowed[list(measure.masks)].any(axis=0)
         return np.where(allowed, self.shapes.free[:, measure.resource] // measure.size, 0)
 
     def costs(self, measures: Iterable[RoomMeasure], shapes: Sequence[int]) -> IntArray:
-        """Costs of a pod of each shape by each measure: int64, shape (shapes, measures)."""
         columns = [self._cost(measure, np.array(shapes, dtype=np.int64)) for measure in measures]
         return np.array(columns, dtype=np.int64).reshape(len(columns), len(shapes)).T
 
@@ -325,11 +294,11 @@ class DomainRooms:
 
 @dataclass(frozen=True)
 class SubGroupPods:
-    """The pods of one subgroup, or those of a group that are in none.
+    """The pods of one subgroup, or those of a group that are in none (``policy`` -1).
 
-    ``policy``: -1: none. ``short``: new pods that it needs before it may have any; 0: none. ``region``: where all its
-    pods must be together. ``shapes``, ``roles``, ``rows``, ``sizes``: per class: shape, role ("" where the group asks
-    for none), queue rows, and how many pods there are or can be placed.
+    ``short``: new pods that it needs before it may have any. ``region``: where all its pods must be together. Per
+    class: ``shapes``, ``roles`` ("" where the group asks for none), queue ``rows``, and the ``sizes``: pods that there
+    are or can be placed.
     """
 
     policy: int
@@ -345,8 +314,8 @@ class SubGroupPods:
 class EqualGroups:
     """Equal groups; needs as in :class:`placer.dense.DenseGroup`.
 
-    ``region``: where all pods of a group must be together. ``sub_groups``: of each group, its pods in no subgroup as
-    one of them. ``members``: per group the indices of its classes, in the order in which the subgroups have them.
+    ``sub_groups``: of each group, its pods in no subgroup as one of them. ``members``: per group its classes, in the
+    order of the subgroups.
     """
 
     priority: int
@@ -390,9 +359,8 @@ class EqualGroups:
         return replace(self, sub_groups=tuple(sub_groups))
 
     def least(self, costs: IntArray) -> IntArray:
-        """Least cost of a ready group: int64, shape (measures,), the largest over the demands of C5 and C6.
-
-        ``costs``: int64, shape (classes, measures), at least 0, of one pod of each class, subgroup after subgroup.
+        """Least cost of a ready group: int64, shape (measures,); ``costs``: int64, shape (classes, measures), at least
+        0.
         """
         sizes = np.array(self.sizes, dtype=np.int64)
         found = cheapest(costs, sizes, self.short)
@@ -405,7 +373,6 @@ class EqualGroups:
         return found
 
     def _least_by_policy(self, costs: IntArray) -> IntArray:
-        """The cheapest subgroups of each policy, each with its cheapest pods."""
         of_policy: dict[int, list[IntArray]] = defaultdict(list)
         begin = 0
         for sub in self.sub_groups:
@@ -421,10 +388,7 @@ class EqualGroups:
 
 
 def cheapest(costs: IntArray, sizes: IntArray, count: int) -> IntArray:
-    """Cost of the cheapest ``count`` pods (all, if there are fewer): int64, shape (measures,).
-
-    ``costs``: int64, shape (classes, measures); ``sizes``: int64, shape (classes,).
-    """
+    """Cost of the cheapest ``count`` pods: int64, shape (measures,); ``costs``: shape (classes, measures)."""
     if len(costs) == 1:
         one: IntArray = costs[0] * min(count, int(sizes[0]))
         return one
@@ -436,47 +400,44 @@ def cheapest(costs: IntArray, sizes: IntArray, count: int) -> IntArray:
 
 
 def make_equal_groups(dense: Dense, shape_of: IntArray) -> tuple[EqualGroups, ...]:
-    """Find groups that no rule about placing can tell apart; ``shape_of``: int64, shape (classes,)."""
+    """Find groups that no rule about placing tells apart; ``shape_of``: int64, shape (classes,)."""
 
     def seen(index: int) -> tuple[int, str, tuple[int, ...], int]:
         one = dense.classes[index]
         asked = any(role == one.role for role, _ in dense.groups[one.group].short_by_role)
         return int(shape_of[index]), one.role if asked else "", tuple(row for row, _ in dense.rows_of[index]), one.size
 
-    signatures = GroupSignatures(dense, seen, lambda scope: region_of(dense, scope))
+    signatures = GroupSignatures(dense, seen, lambda scope: _region_of(dense, scope))
     pairs = grouped(map(signatures.of_group, range(len(dense.groups))), lambda pair: pair[0])
-    return tuple(_equal_groups(one, [classes for _, classes in members]) for one, members in pairs.items())
-
-
-def _equal_groups(signature: GroupSignature, members: Sequence[tuple[int, ...]]) -> EqualGroups:
-    return EqualGroups(
-        signature.priority,
-        signature.need_weight,
-        signature.short,
-        signature.short_by_role,
-        signature.short_by_policy,
-        signature.scope,
-        tuple(
-            SubGroupPods(sub.policy, sub.short, sub.scope, *zip(*sub.classes, strict=True))
-            for sub in signature.sub_groups
-        ),
-        tuple(members),
+    return tuple(
+        EqualGroups(
+            one.priority,
+            one.need_weight,
+            one.short,
+            one.short_by_role,
+            one.short_by_policy,
+            one.scope,
+            tuple(
+                SubGroupPods(sub.policy, sub.short, sub.scope, *zip(*sub.classes, strict=True))
+                for sub in one.sub_groups
+            ),
+            tuple(classes for _, classes in members),
+        )
+        for one, members in pairs.items()
     )
 
 
 class StandaloneLimits:
     """The cluster without any new pod, in which groups are counted one at a time.
 
-    ``groups``: equal groups, with the pods of each class that can be placed; groups that can never be ready are left
-    out. ``sizes``: int64, shape (classes,): most pods of each class that a placement has. ``neighbours``: limits by
-    neighbours.
+    ``groups``: those that can be ready, with the pods that can be placed. ``sizes``: int64, shape (classes,).
     """
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
         self.shapes = Shapes(dense)
         self.neighbours = NeighbourLimits(dense, self._room)
-        self.rooms = DomainRooms(dense, self.shapes)
+        self.rooms = _DomainRooms(dense, self.shapes)
         self._stands = ArrayCache(self._stand)
         self.sizes: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         found = []
@@ -500,7 +461,6 @@ class StandaloneLimits:
         return replace(group, members=tuple(members)) if out else group
 
     def _sizes(self, group: EqualGroups) -> IntArray:
-        """Counts the best of the domains where the group can be ready."""
         group = group.resized(self._by_nodes_and_queues(group))
         stands = [self._stands[sub, group.region] for sub in group.sub_groups]
         able = self._ready(group, stands)
@@ -541,7 +501,6 @@ class StandaloneLimits:
         return best.T
 
     def _ready(self, group: EqualGroups, stands: Sequence[IntArray]) -> BoolArray:
-        """C5, in each domain: bool, shape (domains,)."""
         pods = np.array([stand[0] for stand in stands])
         able: BoolArray = pods.sum(axis=0) >= max(1, group.short)
         roles = np.array([role for sub in group.sub_groups for role in sub.roles])
@@ -554,13 +513,11 @@ class StandaloneLimits:
         return able
 
     def _together(self, group: EqualGroups) -> BoolArray:
-        """bool, shape (domains,)."""
         measures = self.measures(group.shapes)
         least = group.least(self.rooms.costs(measures, group.shapes))
         return self._hold(least, measures, group.region, None)
 
     def _hold(self, least: IntArray, measures: Sequence[RoomMeasure], region: Region, outer: Region) -> BoolArray:
-        """``least`` has shape (measures,), the result (domains,)."""
         rooms = np.array([self.rooms.of(measure, region, outer) for measure in measures])
         held: BoolArray = np.logical_and.reduce(rooms >= least[:, None])
         return held
@@ -580,7 +537,7 @@ class StandaloneLimits:
         return RoomMeasure(-1, shape, frozenset())
 
     def measures(self, shapes: Sequence[int]) -> list[RoomMeasure]:
-        """Measures of the room that pods of some shapes take: amounts, pieces of the smallest request, pods."""
+        """Measures of the room that pods of some shapes take."""
         each = sorted(set(shapes))
         masks = frozenset(int(self.shapes.mask[shape]) for shape in each)
         found = [self._pods_of(shape) for shape in each]

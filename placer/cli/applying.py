@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.signals import StopSignals
-from placer.cli.snapshotting import add_cooling, add_lease, lease_of
+from placer.cli.snapshotting import add_lease, lease_of
+from placer.configuration import OPTIONS
 from placer.deadline import duration
 from placer.errors import ClusterError, UsageError
 from placer.terminal import headed, is_edited, say, tell
@@ -39,7 +40,7 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="how long evicted pods may take to be gone, and controllers to make moved ones again (default 300)",
     )
-    add_cooling(group)
+    OPTIONS["cool_down"].add_to(group)
     add_lease(group)
 
 
@@ -74,15 +75,15 @@ def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
     """
     from placer.cluster import Client
     from placer.progress import Progress
-    from placer.scheduling_pass import Pass, run_pass
+    from placer.scheduling_pass import Pass, Session, run_pass
 
     done = Pass(_pass_options(options))
     client = Client.connect(options.kubeconfig, options.context)
     signals = StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
-        told = {"bind_gently": signals.gently, "watch": progress.phase, "began": options.began}
+        session = Session(client, signals.stop, signals.gently, progress.phase, options.began)
         try:
-            run_pass(client, done, signals.stop, make=make, **told)
+            run_pass(session, done, make=make)
         finally:  # whatever happened, what was evicted is told
             signals.answered()
             _tell(options, done)
@@ -95,9 +96,9 @@ def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
 
 
 def _undecided(done: Pass) -> str:
-    if done.disruption is not None and done.disruption.trouble is not None:
-        return done.disruption.trouble
-    return done.paused() or f"{done.options.lease} is held by {done.leader}"
+    if done.report.disruption is not None and done.report.disruption.trouble is not None:
+        return done.report.disruption.trouble
+    return done.elector.paused or f"{done.options.lease} is held by {done.leader}"
 
 
 def _pass_options(options: argparse.Namespace) -> PassOptions:
@@ -113,18 +114,19 @@ def _pass_options(options: argparse.Namespace) -> PassOptions:
         strict=options.strict,
         lease=lease_of(options),
         patience=float("inf"),  # gangs that are half-bound are for passes to complete, or to roll back
+        holds=False,
         eviction=EvictionOptions(min(EvictionOptions().grace, options.gone_within), options.gone_within),
     )
 
 
 def _troubles(done: Pass) -> Iterator[str]:
     """Why what was decided is not what there is now."""
-    if done.disruption is not None and done.disruption.trouble is not None:
-        end = " to its end" if done.disruption.evicted else ", and nothing was evicted"
-        yield f"the plan was not carried out{end}: {done.disruption.trouble}"
-    yield from (f"{gang.key} is half-bound: {gang.reason}" for gang in done.half_bound)
-    yield from map(str, done.overfull)
-    yield from (f"{gang.key} was bound, and not seen since" for gang in done.unseen)
+    if done.report.disruption is not None and done.report.disruption.trouble is not None:
+        end = " to its end" if done.report.disruption.evicted else ", and nothing was evicted"
+        yield f"the plan was not carried out{end}: {done.report.disruption.trouble}"
+    yield from (f"{gang.key} is half-bound: {gang.reason}" for gang in done.bound.half_bound)
+    yield from map(str, done.bound.overfull)
+    yield from (f"{gang.key} was bound, and not seen since" for gang in done.bound.unseen)
 
 
 # -------------------------------------------------------------------------------------------------------------- telling
@@ -143,9 +145,9 @@ def _tell(options: argparse.Namespace, done: Pass) -> None:
 def _document(done: Pass) -> dict[str, Any]:
     from placer.cluster.planning.disruption_plan import DisruptionReport
 
-    report = done.disruption or DisruptionReport()
-    bound = {str(bind.pod): bind.node for gang in done.gangs for bind in gang.bound}
-    return {"applied": disruption_document(report) | {"bound": bound, "troubles": list(done.troubles)}}
+    report = done.report.disruption or DisruptionReport()
+    bound = {str(bind.pod): bind.node for gang in done.bound.gangs for bind in gang.bound}
+    return {"applied": disruption_document(report) | {"bound": bound, "troubles": list(done.report.troubles)}}
 
 
 def disruption_document(report: DisruptionReport) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def disruption_document(report: DisruptionReport) -> dict[str, Any]:
 
 
 def _lines(done: Pass) -> Iterator[str]:
-    report = done.disruption
+    report = done.report.disruption
     if report is not None:
         yield f"Evicted {len(report.evicted):,} of {counted(report.planned, 'pod')}."
         if report.standing:
@@ -174,9 +176,9 @@ def _lines(done: Pass) -> Iterator[str]:
             yield f"Not placed again, and left for the next pass: {_some(report.not_moved)}."
         if report.elsewhere:
             yield f"Placed otherwise than planned: {report.elsewhere}."
-    bound = sum(len(gang.bound) for gang in done.gangs)
+    bound = sum(len(gang.bound) for gang in done.bound.gangs)
     yield f"Bound {counted(bound, 'pod')}."
-    yield from (f"Not written: {trouble}" for trouble in done.troubles)
+    yield from (f"Not written: {trouble}" for trouble in done.report.troubles)
 
 
 def _some(things: Any) -> str:

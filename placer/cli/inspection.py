@@ -177,9 +177,9 @@ def _costs(done: Pass) -> Iterator[str]:
     """What a pass cost: seconds, objects, and pods that wait."""
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in dict(done.seconds).items())
     yield f"pass: {done.began:%Y-%m-%dT%H:%M:%SZ}, {steps or 'no step'}"
-    if done.snapshot is not None:
-        size = sum(map(len, done.snapshot.items))
-        counts = Counter(done.snapshot.counts).most_common(_SHOWN)
+    if done.read is not None:
+        size = sum(map(len, done.read.snapshot.items))
+        counts = Counter(done.read.snapshot.counts).most_common(_SHOWN)
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in counts if count)
         yield f"snapshot: {size / _MIB:,.1f} MiB: {kinds or 'nothing'}"
     yield from () if done.result is None else _waiting(done.result.instance)
@@ -197,7 +197,7 @@ def _pods(done: Pass) -> Iterator[str]:
     from placer.cluster.reading.views import ObjectView, read_view
 
     sizes: dict[str, list[int]] = {}
-    for item in done.snapshot.of_kind("Pod") if done.snapshot is not None else ():
+    for item in done.read.snapshot.of_kind("Pod") if done.read is not None else ():
         sizes.setdefault(read_view(item, ObjectView).key.namespace, []).append(len(item))
     for namespace, each in sorted(sizes.items(), key=lambda entry: -sum(entry[1]))[:_SHOWN]:
         yield f"text of {namespace}: {counted(len(each), 'pod')}, {sum(each):,} bytes, the largest {max(each):,}"

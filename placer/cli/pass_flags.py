@@ -12,20 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.cli.snapshotting import add_cooling, add_lease, lease_of
-from placer.cli.sources import METHOD_HELP, namespace_budget
-from placer.deadline import duration
+from placer.cli.snapshotting import lease_of
+from placer.cli.sources import namespace_budget
+from placer.configuration import OPTIONS
 from placer.errors import UsageError
-from placer.methods import METHODS
-from placer.terminal import add_cluster
 
 if TYPE_CHECKING:
     from placer.scheduling_pass import PassOptions
 
 __all__ = ["Origin", "add_pass_flags", "configured", "pass_options", "values_of_keys"]
-
-#: Flags that are no keys: where the keys are, and what is printed.
-_NO_KEYS = ("help", "json", "quiet", "config")
 
 
 class Origin(NamedTuple):
@@ -42,58 +37,15 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a file with these options as keys (timeLimit); options of the command line override it",
     )
-    add_cluster(parser)
-    parser.add_argument(
-        "--scheduler-name",
-        metavar="NAME",
-        default="placer",
-        help="whose pending pods are ours; '*', any scheduler's, only with --dry-run (default placer)",
-    )
-    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is bound")
-    search = parser.add_argument_group("searching")
-    search.add_argument("--method", choices=METHODS, metavar="METHOD", default="auto", help=METHOD_HELP)
-    search.add_argument(
-        "--time-limit", type=duration, default=20.0, metavar="DURATION", help="until the first binding (default 20)"
-    )
-    search.add_argument(
-        "--namespace-budget",
-        default="default",
-        metavar="BUDGET",
-        help="budget of each namespace: terms=N,resources=N,bytes=N, default or off",
-    )
-    search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    _add_binding(parser.add_argument_group("binding"))
-    _add_guards(parser.add_argument_group("guards"))
-    _add_disrupting(parser.add_argument_group("making room"))
-    add_lease(parser.add_argument_group("leader election"))
-    _add_telling(parser.add_argument_group("telling"))
-    parser.add_argument(
-        "--every",
-        metavar="DURATION",
-        help="pass after pass: when something has changed, and at least so often (10s, 1m30s); default: one pass",
-    )
-    parser.add_argument(
-        "--metrics-bind-address",
-        metavar="ADDRESS",
-        help="with --every: where /metrics, /livez and /readyz are answered (:8080); default: nowhere",
-    )
-    parser.add_argument(
-        "--report-bind-address",
-        metavar="ADDRESS",
-        help="with --every: where /report shows the last pass (127.0.0.1:8090, for kubectl port-forward). "
-        "The page names the objects of every namespace, and asks nobody who they are; default: nowhere",
-    )
-    parser.add_argument(
-        "--enforce",
-        choices=("bind", "gates"),
-        default="bind",
-        help="gates: decide for pods with the gate placer.dev/hold, too, and let their own scheduler bind them there",
-    )
-    keys = [each for each in parser._actions if each.dest not in _NO_KEYS]
+    groups: dict[str, Any] = {"": parser}
+    for each in OPTIONS.values():
+        if each.group not in groups:
+            groups[each.group] = parser.add_argument_group(each.group)
+        each.add_to(groups[each.group])
+    keys = [each for each in parser._actions if each.dest in OPTIONS]
     parser.set_defaults(defaults_of_keys={each.dest: each.default for each in keys})
-    for each in keys:  # so that it is seen which were given
-        each.default = argparse.SUPPRESS
+    for action in keys:  # so that it is seen which were given
+        action.default = argparse.SUPPRESS
 
 
 def configured(options: argparse.Namespace) -> argparse.Namespace:
@@ -104,27 +56,24 @@ def configured(options: argparse.Namespace) -> argparse.Namespace:
     UsageError
         With everything that is wrong in the file and with the values of flags.
     """
-    from placer.configuration import key_of, read_configuration, wrong_values
+    from placer.configuration import read_configuration
 
     defaults: dict[str, Any] = options.defaults_of_keys
     given = {name: value for name, value in vars(options).items() if name in defaults}
     written, faults = read_configuration(options.config) if options.config is not None else ({}, [])
-    faults += [f"{_flag(name)}: {text}" for name, text in wrong_values(given)]
+    said = [(OPTIONS[name], value) for name, value in given.items() if value is not None]
+    faults += [f"{each.flag}: {text}" for each, value in said for _, text in each.faults(value)]
     if faults:
         raise UsageError("; ".join(faults) if options.config is None else "\n  ".join(faults))
     origins = {
-        name: Origin("flag", _flag(name))
+        name: Origin("flag", OPTIONS[name].flag)
         if name in given
-        else Origin("file", f"{options.config}: {key_of(name)}")
+        else Origin("file", f"{options.config}: {OPTIONS[name].key}")
         if name in written
         else _default_origin(name)
         for name in defaults
     }
     return argparse.Namespace(**{**vars(options), **defaults, **written, **given}, origins=origins)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _default_origin(name: str) -> Origin:
@@ -135,14 +84,12 @@ def _default_origin(name: str) -> Origin:
         return Origin("environment", "KUBECONFIG")
     if name == "leader_elect_resource_namespace" and own_namespace() is not None:
         return Origin("environment", "the pod's namespace")
-    return Origin("default", _flag(name))
+    return Origin("default", OPTIONS[name].flag)
 
 
 def values_of_keys(options: argparse.Namespace) -> dict[str, Any]:
     """The value of each key that counts, as :func:`configured` gives the options."""
-    from placer.configuration import key_of
-
-    return {key_of(name): _holding(options, name) for name in options.origins}
+    return {OPTIONS[name].key: _holding(options, name) for name in options.origins}
 
 
 def _holding(options: argparse.Namespace, name: str) -> Any:
@@ -161,120 +108,6 @@ def _holding(options: argparse.Namespace, name: str) -> Any:
     if value == float("inf"):
         return "inf"
     return None if value == "" else value
-
-
-def _add_binding(group: Any) -> None:
-    group.add_argument(
-        "--dry-run",
-        nargs="?",
-        const="client",
-        default="",
-        choices=("client", "server"),
-        help="write nothing; =server: let the server try each binding and keep none",
-    )
-    group.add_argument("--bind-workers", type=int, default=16, metavar="N", help="bindings at a time (default 16)")
-    group.add_argument(
-        "--gang-grace",
-        type=duration,
-        default=30.0,
-        metavar="DURATION",
-        help="how long a gang may go without another of its pods being bound, before it is given up (default 30)",
-    )
-    group.add_argument(
-        "--half-bound-patience",
-        type=duration,
-        default=300.0,
-        metavar="DURATION",
-        help="how long a gang may be half-bound before its bound pods are deleted; inf: for ever (default 300)",
-    )
-    group.add_argument(
-        "--roll-back", action="store_true", help="the same as --half-bound-patience 0: at the end of the pass"
-    )
-    group.add_argument(
-        "--settle",
-        type=duration,
-        default=5.0,
-        metavar="DURATION",
-        help="most seconds that a pass without --every waits for kubelets at the end (default 5)",
-    )
-    add_cooling(group)
-    group.add_argument(
-        "--inqueue",
-        action="store_true",
-        help="move Pending PodGroups of our pods and Volcano jobs to Inqueue first; not where vc-scheduler runs",
-    )
-
-
-def _add_guards(group: Any) -> None:
-    group.add_argument(
-        "--namespaces", type=_names, metavar="NAME,...", help="place pods of these namespaces alone (default all)"
-    )
-    group.add_argument(
-        "--node-selector",
-        metavar="SELECTOR",
-        help="bind to nodes with these labels alone, as kubectl takes them: pool=batch,!spare (default all)",
-    )
-    group.add_argument(
-        "--max-bindings", type=int, metavar="N", help="most pods bound in a pass, in whole gangs (default any number)"
-    )
-
-
-def _add_disrupting(group: Any) -> None:
-    group.add_argument(
-        "--max-evictions-per-hour",
-        type=int,
-        default=0,
-        metavar="N",
-        help="most pods evicted or moved within an hour, where the Policy's disruption has it so (default 0: none)",
-    )
-    group.add_argument(
-        "--gone-within",
-        type=duration,
-        default=30.0,
-        metavar="DURATION",
-        help="how long a pass waits until evicted pods are gone, and moved ones were made again (default 30)",
-    )
-    group.add_argument(
-        "--hold-room",
-        type=duration,
-        default=600.0,
-        metavar="DURATION",
-        help="how long room that was made is held for its gang by the passes that follow (default 600)",
-    )
-
-
-def _names(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",")]
-
-
-def _add_telling(group: Any) -> None:
-    group.add_argument(
-        "--no-conditions", action="store_true", help="leave conditions of pods and of Kubernetes' PodGroups alone"
-    )
-    group.add_argument("--no-events", action="store_true", help="write no Events")
-    group.add_argument(
-        "--no-group-status", action="store_true", help="leave Volcano's PodGroups alone, as where vc-scheduler runs"
-    )
-    group.add_argument(
-        "--tell-limit",
-        type=duration,
-        default=20.0,
-        metavar="DURATION",
-        help="most seconds for all of this; the next pass writes the rest (default 20)",
-    )
-    group.add_argument(
-        "--controllers",
-        type=_names,
-        metavar="KIND,...",
-        help="write in place of controllers of AppGroup, NetworkTopology, HyperNode (default: of none)",
-    )
-    group.add_argument(
-        "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
-    )
-    group.add_argument("--save-keep", type=int, metavar="N", help="most passes that are kept there (default: all)")
-    group.add_argument(
-        "--save-keep-bytes", type=int, metavar="BYTES", help="most bytes of them together (default: any)"
-    )
 
 
 def pass_options(options: argparse.Namespace) -> PassOptions:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from placer.cli.live_report import LiveReport
     from placer.cluster import Client
     from placer.cluster.planning.gang_outcome import GangOutcome
-    from placer.instance import GroupKey
     from placer.metrics import LoopMetrics
     from placer.scheduling_loop import LoopObserver
     from placer.scheduling_pass import Pass, PassOptions
@@ -68,7 +67,7 @@ class _LoopTeller:
     def ended(self, done: Pass) -> None:
         """Print its line: whoever has read it may interrupt the loop at once, and finds the exit code of this pass."""
         code = _exit_code(done)
-        if code != OK or not done.interrupted:
+        if code != OK or not done.report.interrupted:
             self.exit_code, self._is_first = code, False
         _tell(done, self._format)
         self._signals.gently(False)
@@ -167,7 +166,7 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
     from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
-    from placer.scheduling_pass import Pass, run_pass
+    from placer.scheduling_pass import Pass, Session, run_pass
 
     done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
@@ -178,19 +177,19 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
         inspection.begun(done)
         try:
-            told = {"bind_gently": signals.gently, "watch": watch, "began": options.began}
-            run_pass(client, done, signals.stop, make=make_room_pass, **told)
+            session = Session(client, signals.stop, signals.gently, watch, options.began)
+            run_pass(session, done, make=make_room_pass)
         except KeyboardInterrupt:
-            done.interrupted = True
+            done.report.interrupted = True
         except Exception as error:
-            done.error = str(error)
+            done.report.error = str(error)
             raise
         finally:  # whatever happened, what was bound is told
             signals.answered()
             _tell(done, options.format)
     if done.leader not in (None, done.identity):
         print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)
-    paused = done.paused()
+    paused = done.elector.paused
     if paused is not None:
         what = "no further gang was bound" if done.result is not None else "nothing was decided"
         print(f"placer: paused: {what}: {paused}", file=sys.stderr)
@@ -204,19 +203,21 @@ def _tell(done: Pass, form: str | None) -> None:
     if form == "yaml":
         print(f"---\n{to_yaml(_summary(done))}", end="", flush=True)
     elif form == "name":
-        print("".join(f"pod/{bind.pod}\n" for gang in done.gangs for bind in gang.bound), end="", flush=True)
+        print("".join(f"pod/{bind.pod}\n" for gang in done.bound.gangs for bind in gang.bound), end="", flush=True)
     else:
         print(json.dumps(_summary(done)), flush=True)
-    if done.not_saved is not None:
-        print(f"placer: warning: the pass was not saved: {done.not_saved}", file=sys.stderr, flush=True)
+    if done.report.not_saved is not None:
+        print(f"placer: warning: the pass was not saved: {done.report.not_saved}", file=sys.stderr, flush=True)
 
 
 def _exit_code(done: Pass) -> int:
-    return ClusterError.exit_code if done.half_bound or done.overfull or done.unseen else done.exit_code
+    bound = done.bound
+    return ClusterError.exit_code if bound.half_bound or bound.overfull or bound.unseen else done.report.exit_code
 
 
 def _summary(done: Pass) -> dict[str, Any]:
     """The one line of JSON that reports the pass."""
+    report, bound = done.report, done.bound
     return {
         "apiVersion": API_VERSION,
         "kind": "Pass",
@@ -227,61 +228,59 @@ def _summary(done: Pass) -> dict[str, Any]:
         "schedulerName": done.options.scheduler_name,
         "dryRun": done.options.dry_run or None,
         "leader": done.leader,
-        "paused": done.paused(),
-        "interrupted": done.interrupted,
-        "error": done.error,
+        "paused": done.elector.paused,
+        "interrupted": report.interrupted,
+        "error": report.error,
         **_decision(done),
-        "planned": sum(len(batch.bindings) for batch in done.plan.batches),
-        "bound": sum(len(gang.bound) for gang in done.gangs),
+        "planned": sum(len(batch.bindings) for batch in bound.plan.batches),
+        "bound": sum(len(gang.bound) for gang in bound.gangs),
         **_released(done),
         **_gangs(done),
-        "unseen": [str(gang.key) for gang in done.unseen[:SHOWN]],
-        "overfull": [str(each) for each in done.overfull],
+        "unseen": [str(gang.key) for gang in bound.unseen[:SHOWN]],
+        "overfull": [str(each) for each in bound.overfull],
         "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
-        "unfinished": sorted(map(str, done.half_bound_before))[:SHOWN],  # half-bound when the pass began
-        "backingOff": _some(_backing_off(done)),
-        "coolingNodes": sorted(done.cooling)[:SHOWN],
-        **_room(done),
-        "inqueue": done.enqueued.count,
+        **_earlier(done),
+        "inqueue": report.enqueued.count,
         "told": {
-            "conditions": done.status_report.conditions,
-            "events": done.status_report.events,
-            "groups": done.status_report.groups,
-            "troubles": [*done.troubles, *done.enqueued.troubles, *done.status_report.troubles][:SHOWN],
+            "conditions": report.status.conditions,
+            "events": report.status.events,
+            "groups": report.status.groups,
+            "troubles": [*report.troubles, *report.enqueued.troubles, *report.status.troubles][:SHOWN],
         },
         "controllers": {
-            "written": done.controlled.written,
-            "left": done.controlled.left[:SHOWN],
-            "findings": done.controlled.findings[:SHOWN],
-            "troubles": done.controlled.troubles[:SHOWN],
+            "written": report.controlled.written,
+            "left": report.controlled.left[:SHOWN],
+            "findings": report.controlled.findings[:SHOWN],
+            "troubles": report.controlled.troubles[:SHOWN],
         },
-        "saved": done.saved,
-        "notSaved": done.not_saved,
+        "saved": report.saved,
+        "notSaved": report.not_saved,
         "seconds": done.seconds,
     }
 
 
 def _released(done: Pass) -> dict[str, Any]:
-    """How many of the pods that are bound were released, and which released ones no scheduler has bound yet."""
     return {
-        "released": sum(bind.by_release for gang in done.gangs for bind in gang.bound),
-        "unbound": _some({bind.pod: bind.node for gang in done.gangs for bind in gang.waiting}),
+        "released": sum(bind.by_release for gang in done.bound.gangs for bind in gang.bound),
+        "unbound": _some({bind.pod: bind.node for gang in done.bound.gangs for bind in gang.waiting}),
     }
 
 
-def _backing_off(done: Pass) -> dict[GroupKey, str]:
-    """Until when gangs are not tried; those whose other pods wait for them to be complete have no such time."""
-    times = {key: until for key, until, _why in done.backing_off.values()}
-    return {key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in times.items() if until is not None}
-
-
-def _room(done: Pass) -> dict[str, Any]:
-    """What was disturbed, and what became of room that an earlier pass has made."""
-    report = done.disruption
+def _earlier(done: Pass) -> dict[str, Any]:
+    """The state that earlier passes left, and what this one disturbed."""
+    read, report = done.read, done.report.disruption
+    disturbed = {"disruption": disruption_document(report) if report is not None else None}
+    if read is None:
+        return {"unfinished": [], "backingOff": {}, "coolingNodes": [], **disturbed, "room": "none", "reserved": 0}
+    # Pods that wait for their gang to be complete have no time.
+    times = {key: until for key, until, _why in read.backing_off.values() if until is not None}
     return {
-        "disruption": disruption_document(report) if report is not None else None,
-        "room": done.room.value,
-        "reserved": sum(len(each.pods) for each in done.reserved.left),
+        "unfinished": sorted(map(str, read.half_bound))[:SHOWN],
+        "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in times.items()}),
+        "coolingNodes": sorted(read.cooling)[:SHOWN],
+        **disturbed,
+        "room": read.room.value,
+        "reserved": sum(len(each.pods) for each in read.reserved.left),
     }
 
 
@@ -311,7 +310,8 @@ def _decision(done: Pass) -> dict[str, Any]:
         "pending": len(result.instance.pending),
         "unsupported": result.unsupported,
         "costs": [
-            cost.as_dict() | {"seconds": round(cost.part * done.seconds.get("solve", 0.0), 3)} for cost in done.costs
+            cost.as_dict() | {"seconds": round(cost.part * done.seconds.get("solve", 0.0), 3)}
+            for cost in (done.read.costs if done.read is not None else ())
         ],
         "setAside": set_aside(result.instance).as_dict(),
         "method": result.method,
@@ -326,15 +326,15 @@ def _gangs(done: Pass) -> dict[str, Any]:
     """What became of the gangs, and which of their pods a kubelet rejected."""
     from placer.cluster.planning.gang_outcome import GangState
 
-    result, dropped = done.result, done.plan.dropped
-    left = {gang.key: gang.reason for gang in done.gangs if gang.state is GangState.LEFT}
+    result, gangs, dropped = done.result, done.bound.gangs, done.bound.plan.dropped
+    left = {gang.key: gang.reason for gang in gangs if gang.state is GangState.LEFT}
     incomplete = (GangState.RELEASED, GangState.SHORT, GangState.HALF_BOUND, GangState.ROLLED_BACK)
-    rejected = done.cache.rejected if done.cache is not None else {}
+    rejected = done.read.cache.rejected if done.read is not None else {}
     return {
-        "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in GangState}
+        "gangs": {state.value: sum(gang.state is state for gang in gangs) for state in GangState}
         | {"dropped": len(dropped), "waiting": len(result.reasons) if result is not None else 0},
         "left": _some({**dropped, **left}),
-        "incomplete": [_incomplete(gang) for gang in done.gangs if gang.state in incomplete],
+        "incomplete": [_incomplete(gang) for gang in gangs if gang.state in incomplete],
         "rejected": _some({pod: f"{each.reason} on {each.node}" for pod, each in rejected.items()}),
     }
 

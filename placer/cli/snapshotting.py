@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.deadline import duration
+from placer.configuration import OPTIONS
 from placer.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placer.cluster.reading.gang_record import RecordedGangs
     from placer.cluster.writing.lease import LeaseOptions
 
-__all__ = ["add_cooling", "add_lease", "add_snapshot", "lease_of"]
+__all__ = ["add_lease", "add_snapshot", "lease_of"]
 
 
 def add_snapshot(commands: Any) -> None:
@@ -36,37 +36,15 @@ def add_snapshot(commands: Any) -> None:
         action="store_true",
         help="replace every name, label value and reference by another one; the decision is the same",
     )
-    add_cooling(parser)
+    OPTIONS["cool_down"].add_to(parser)
     add_lease(parser)
     add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
 
 
-def add_cooling(parser: Any) -> None:
-    """Add the flag for nodes that cool down."""
-    parser.add_argument(
-        "--cool-down",
-        type=duration,
-        default=300.0,
-        metavar="DURATION",
-        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
-        "workload that several kubelets reject is retried with back-off",
-    )
-
-
 def add_lease(parser: Any) -> None:
     """Add the flags of the Lease, and so of the record of half-bound gangs; ``--help`` leaves them out."""
-    namespace = parser.add_argument(
-        "--leader-elect-resource-namespace",
-        metavar="NAMESPACE",
-        help="of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
-        "pod this runs in, else placer)",
-    )
-    name = parser.add_argument(
-        "--leader-elect-resource-name",
-        metavar="NAME",
-        help="of that Lease; the record is called NAME-gangs (default placer)",
-    )
-    namespace.hidden = name.hidden = True
+    for name in ("leader_elect_resource_namespace", "leader_elect_resource_name"):
+        OPTIONS[name].add_to(parser)
 
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.sources import METHOD_HELP, add_source, namespace_budget, source, source_words
+from placer.cli.sources import add_source, namespace_budget, source, source_words
+from placer.configuration import METHOD_HELP
 from placer.deadline import duration
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.errors import UsageError
-from placer.methods import METHODS
 from placer.terminal import add_source, source, source_words
 
 if TYPE_CHECKING:
     from placer.instance.namespace_budget import NamespaceBudget
 
-__all__ = ["METHOD_HELP", "SECONDS", "add_source", "namespace_budget", "source", "source_words"]
-
-METHOD_HELP = f"one of {', '.join(METHODS)} (default auto: never worse than greedy)"
+__all__ = ["SECONDS", "add_source", "namespace_budget", "source", "source_words"]
 
 SECONDS = 60.0  #: of the whole call where no limit is given
 

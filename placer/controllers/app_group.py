@@ -1,13 +1,7 @@
 """Status of an AppGroup: the order of its workloads, and its progress.
 
-Differences from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2):
-
-* The order is that of the algorithm even where a workload's name is not its selector. The controller sorts by name,
-  looks the result up by selector, fails in every shipped AppGroup, and stores the order of the selectors.
-* It is that of the present spec. The controller leaves an edited spec alone for 24 hours.
-* A workload without any dependency has its place, too; the controller gives it none.
-* ``scheduleStartTime`` is set; the controller never does.
-* The spec is not touched; the controller sorts the user's list of workloads.
+Unlike in the shipped controller (diktyo-io/appgroup-controller, 7c96ee2) the order is keyed by selector, of the present
+spec, and whole.
 """
 
 from __future__ import annotations
@@ -25,8 +19,6 @@ from placer.kube.apps import ReplicaSetManifest
 from placer.kube.pod import PodManifest
 from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupStatus, AppGroupWorkload
 
-__all__ = ["app_group_status", "app_group_statuses"]
-
 Document = dict[str, Any]
 
 
@@ -36,14 +28,9 @@ def app_group_statuses(
     replica_sets: Iterable[ReplicaSetManifest],
     now: datetime,
 ) -> dict[Key, Document]:
-    """Status of every AppGroup by namespace and name, sorted, each as of :func:`app_group_status`.
-
-    ``app_groups`` and ``pods`` must be complete, since a pod's label has only a name; ``replica_sets`` lead from a pod
-    to its Deployment; ``now`` has a time zone.
-    """
-    written = sorted(
-        app_groups, key=lambda each: each.group == APP_GROUP_API
-    )  # the group in use wins over an older one
+    """Status of every AppGroup by namespace and name, sorted; ``app_groups`` and ``pods`` must be complete."""
+    # The group in use wins over an older one.
+    written = sorted(app_groups, key=lambda each: each.group == APP_GROUP_API)
     all_pods = list(pods)
     members = read_app_group_members(all_pods, read_app_groups(written, Findings()), replica_sets, Findings())
     inside: dict[Key, list[PodManifest]] = {Key(each.namespace, each.name): [] for each in written}
@@ -56,34 +43,26 @@ def app_group_statuses(
 
 
 def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], now: datetime) -> Document:
-    """Status of one AppGroup with its pods, as Kubernetes writes it; ``now`` has a time zone.
+    """Status of one AppGroup with its pods; ``now`` has a time zone.
 
-    ``runningWorkloads``
-        Pods in phase Running that are not being deleted.
-    ``scheduleStartTime``
-        When the first of the pods got its node; kept once it is there, left out while no pod has one.
-    ``topologyOrder``
-        Every workload with its place, from 1, sorted by selector, as the TopologicalSort plugin searches it. With
-        dependencies in a circle the order is that of the spec.
-    ``topologyCalculationTime``
-        When the order last changed.
+    ``scheduleStartTime`` is kept. ``topologyOrder`` is sorted by selector, as the TopologicalSort plugin searches it.
     """
     present = list(pods)
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
     started = before.schedule_start_time or min(filter(None, (_bound_at(pod, now) for pod in present)), default=None)
-    calculated = before.topology_calculation_time if _is_same_order(before, order) else None
+    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
+    is_same = stands == {each["workload"].get("selector") or each["workload"]["name"]: each["index"] for each in order}
+    calculated = before.topology_calculation_time if is_same else None
     status: Document = {
-        "runningWorkloads": sum(_runs(pod) for pod in present),
+        "runningWorkloads": sum(
+            pod.status is not None and pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
+            for pod in present
+        ),
         "topologyCalculationTime": timestamp(calculated or now),
         "topologyOrder": order,
     }
     return status if started is None else status | {"scheduleStartTime": timestamp(started)}
-
-
-def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
-    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
-    return stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
 
 
 def _topology_order(app_group: AppGroupManifest) -> list[Document]:
@@ -92,14 +71,10 @@ def _topology_order(app_group: AppGroupManifest) -> list[Document]:
     for dependency in application.app_group.dependencies:
         calls.setdefault(dependency.origin, []).append(dependency.destination)
     found = sort_workloads(application.spec.topology_sorting_algorithm, application.app_group.workloads, calls)
-    references = _references(app_group)
-    return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
-
-
-def _references(app_group: AppGroupManifest) -> dict[str, AppGroupWorkload]:
     listed = (app_group.spec.workloads if app_group.spec is not None else None) or ()
     called = [each.workload for one in listed for each in one.dependencies or ()]
-    return {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
+    references = {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
+    return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
 
 
 def _document(workload: AppGroupWorkload) -> Document:
@@ -113,13 +88,7 @@ def _document(workload: AppGroupWorkload) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _runs(pod: PodManifest) -> bool:
-    phase = pod.status.phase if pod.status is not None else None
-    return phase == "Running" and pod.metadata.deletion_timestamp is None
-
-
 def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:
-    """Where the object has no time, the first moment that the node is known."""
     if not pod.spec.node_name:
         return None
     status = pod.status

@@ -1,10 +1,6 @@
-"""Status of a HyperNode: how many nodes are in it, and whether it is as it was meant.
+"""Status of a HyperNode: how many nodes are in it at any depth, and whether it is sound.
 
-Differences from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``):
-
-* ``nodeCount`` is the number of nodes in the HyperNode, at any depth, as the field's description states. The controller
-  counts names of members: HyperNodes, and nodes that do not exist, too.
-* There is a condition; the controller never writes one. A HyperNode that is left out of the tree has no count.
+Unlike Volcano's controller (1.15.1, ``pkg/controllers/hypernode``) it counts nodes, not members.
 """
 
 from __future__ import annotations
@@ -17,8 +13,6 @@ from typing import Any
 from placer.controllers.times import timestamp
 from placer.instance import Finding, Instance
 
-__all__ = ["CONSISTENT", "hyper_node_statuses"]
-
 CONSISTENT = "placer.dev/Consistent"
 _MESSAGE = 1000
 
@@ -26,13 +20,9 @@ Document = Mapping[str, Any]
 
 
 def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: datetime) -> dict[str, dict[str, Any]]:
-    """HyperNode to its status; ``written`` are the objects in the form of their JSON, ``now`` has a time zone.
+    """HyperNode to its status; ``written`` are the objects as JSON, ``now`` has a time zone.
 
-    ``nodeCount``
-        Existing nodes in it and below it; left out where it is not in the tree.
-    ``conditions``
-        One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or ``BrokenBelow``
-        where HyperNodes below it are broken. Its time is kept as long as its status is.
+    The condition ``placer.dev/Consistent`` has the code of the first finding, or ``BrokenBelow``.
     """
     tree, counts = instance.topology, Counter[str]()
     for each in tree.hyper_nodes.values():

@@ -1,29 +1,21 @@
-"""Spec and status of a NetworkTopology: a list of measured costs next to the user's own, and the used bandwidth of
-links.
+"""Spec and status of a NetworkTopology: measured costs next to the user's lists, and the used bandwidth of links.
 
-Differences from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides those of
-``placer.instance.network_topologies`` and ``bandwidth``:
-
-* All lists of the user keep every field. The controller keeps ``UserDefined`` and drops all others.
-* A capacity that is not given is none. The controller writes 1G.
-* ``weightCalculationTime`` is the last change of costs, and each call computes them. The controller computes when the
-  object is edited.
+Unlike in the shipped controller (diktyo-io/networktopology-controller, 5db810e) the user's lists keep every field.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from placer.controllers.times import timestamp
-from placer.instance import Finding, Link, Node
+from placer.instance import Finding, Instance, Key, Link, Network, Node, Spread
 from placer.instance.communication import REGION, REGION_LABEL, ZONE, ZONE_LABEL
 from placer.instance.network_topologies import MILLISECOND, NETPERF_COSTS, areas_of, measured_costs, read_measurements
 from placer.kube.core import ConfigMapManifest
-
-__all__ = ["NetworkTopologyUpdate", "network_topology_update"]
 
 _USER_DEFINED = "UserDefined"
 
@@ -31,8 +23,6 @@ Document = Mapping[str, Any]
 
 
 class _Spelling(NamedTuple):
-    """Names of the three levels of lists."""
-
     topologies: str
     origins: str
     costs: str
@@ -47,11 +37,7 @@ _KEYS = {REGION: REGION_LABEL, ZONE: ZONE_LABEL}
 
 @dataclass(frozen=True, slots=True)
 class NetworkTopologyUpdate:
-    """The whole ``spec.weights`` (the user's lists as they are, and the one of measured costs) and status to be
-    written.
-
-    ``findings`` are measurements that could not be used.
-    """
+    """The whole ``spec.weights`` and status to be written; ``findings`` are unusable measurements."""
 
     weights: list[Document]
     status: Document
@@ -70,23 +56,7 @@ def network_topology_update(
 ) -> NetworkTopologyUpdate:
     """Compute the lists and the status of a NetworkTopology.
 
-    A measured list keeps its place, else it comes last; there is none where nothing is measured.
-
-    Parameters
-    ----------
-    written
-        The object in the form of its JSON.
-    config_map
-        The measurements that it names; None: measured costs do not change.
-    allocated
-        From :func:`~placer.controllers.bandwidth.allocated_bandwidth`; written next to measured costs, and never into a
-        list of the user.
-    now
-        With a time zone.
-    percentile
-        Of the measurements.
-    unit
-        Microseconds that cost 1.
+    ``written``: as JSON. ``config_map``: None: measured costs do not change. ``unit``: microseconds that cost 1.
     """
     lists: list[Document] = list((written.get("spec") or {}).get("weights") or ())
     before = _named(written, NETPERF_COSTS)
@@ -113,7 +83,6 @@ def _status(
 
 
 def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Document) -> Document | None:
-    """A capacity is that of ``UserDefined``, else that of the old list; other fields stay."""
     group = str(written.get("apiVersion") or "").rpartition("/")[0]
     names = _PROPOSED if group == _PROPOSED_GROUP else _SHIPPED
     user, before = (dict(_entries(_named(written, name))) for name in (_USER_DEFINED, NETPERF_COSTS))
@@ -150,3 +119,25 @@ def _entries(written: Document | None) -> Iterator[tuple[Link, Document]]:
 def _either(written: Document, level: str) -> list[Document]:
     shipped, proposed = (written.get(getattr(names, level)) for names in (_SHIPPED, _PROPOSED))
     return list(proposed or () if shipped is None else shipped)
+
+
+def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
+    """Link to the bit/s that pods with a node take, terminating ones included (C9)."""
+    network = Network(Key("", ""), areas_of(instance.nodes))
+    taken: Counter[Link] = Counter()
+    for key, group in instance.app_groups.items():
+        for dependency in group.dependencies:
+            if dependency.min_bandwidth:
+                callers, called = (
+                    _spread(instance, network, key, each) for each in (dependency.origin, dependency.destination)
+                )
+                for origin, destination, pairs in callers.pairs(called):
+                    link = network.link(origin, destination)
+                    if link is not None and link.origin and link.destination:  # a zone without a name has no entry
+                        taken[link] += dependency.min_bandwidth * pairs
+    return dict(sorted(taken.items()))
+
+
+def _spread(instance: Instance, network: Network, group: Key, workload: str) -> Spread:
+    pods = instance.workload_pods.get((group, workload), ())
+    return Spread(network, (pod.node for pod in pods if pod.state.on_node and pod.node is not None))

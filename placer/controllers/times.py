@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["timestamp"]
-
 
 def timestamp(time: datetime) -> str:
-    """Write a time as Kubernetes does: UTC, whole seconds, rounded down; without a time zone a :class:`ValueError`.
-
-    Examples
-    --------
-    >>> timestamp(datetime.fromisoformat("2026-01-02T04:05:06.789+01:00"))
-    '2026-01-02T03:05:06Z'
-    """
+    """Write a time as Kubernetes does: UTC, whole seconds, rounded down; ValueError without a time zone."""
     if time.tzinfo is None:
         raise ValueError(f"time: found {time.isoformat()} without a time zone, expected one")
     return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

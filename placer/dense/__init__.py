@@ -1,8 +1,6 @@
 """The instance by index: read-only numpy arrays for the methods, and the way back to names.
 
-Belongs here: counting equal pods, the node order in which every HyperNode is a slice, exact scaling of amounts. Does
-not: any decision (``methods``), any judgement of a placement (``verify`` and ``score`` never look here).
-``placer.dense.dense_builder`` makes the arrays of an instance; ``placer.dense.numa`` has the kubelets.
+Decisions are made in ``methods`` and judged by ``verify`` and ``score``, which never look here.
 """
 
 from placer.dense.model import (

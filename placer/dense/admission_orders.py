@@ -1,11 +1,7 @@
 """Orders in which a kubelet admits a set of pods: any, by creation time, only some, none (C10).
 
-Pods that fit together may still be refused, depending on the order. The kubelet sorts pods that arrive together by
-creation time, and those of the same second come in any order. So an order that always works is best, then one by
-creation time, then one in which each pod is bound after the kubelet's answer to the one before.
-
-Equal pods are counted, and the zones' room holds all that matters of earlier ones. So a handful of pods has few
-situations, and all are looked at, up to :data:`LIMIT`.
+The kubelet sorts pods that arrive together by creation time; those of the same second come in any order. Equal pods are
+counted, so a handful of pods has few situations.
 """
 
 from __future__ import annotations
@@ -40,12 +36,7 @@ class Orders(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The answer of :func:`find_order`.
-
-    ``orders``: the best that is known. ``sequence``: positions of the pods in an order that works; by creation time
-    where that works. None with ``Orders.NONE``. ``proved``: whether nothing better holds; False where :data:`LIMIT`
-    ended a question.
-    """
+    """The best ``orders`` that are known, and positions of the pods in one; ``proved``: nothing better holds."""
 
     orders: Orders
     sequence: tuple[int, ...] | None
@@ -67,21 +58,9 @@ def find_order(
 ) -> Ordering:
     """Find the orders in which pods are admitted, and give a good one.
 
-    Parameters
-    ----------
-    state
-        Room of the zones before.
-    pods
-        As this kubelet sees each; leave out pods that it does not align.
-    created
-        Seconds.
-    hint
-        Positions in an order that is tried first; empty: none. Pods of one container each that were given zones may be
-        bound in the order of these.
-    tell_any
-        Whether it matters if any order works; else ``Orders.CREATION`` may stand for both.
-    limit
-        Most admissions to try for each of the three questions.
+    ``pods``: those that this kubelet aligns. ``created``: seconds. ``hint``: positions in an order that is tried first.
+    ``tell_any``: whether it matters if any order works; else ``Orders.CREATION`` may stand for both. ``limit``: most
+    admissions to try for each of the three questions.
     """
     search = _OrderSearch(kubelet, state, pods, created, limit)
     proved = True
@@ -98,10 +77,7 @@ def find_order(
 
 
 def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
-    """An order in which pods of any age are admitted: ``Orders.SOME``, or ``Orders.NONE`` where none was found.
-
-    At most ``limit`` admissions are tried.
-    """
+    """An order in which pods of any age are admitted, after ``limit`` admissions at most."""
     search = _OrderSearch(kubelet, state, pods, [0.0] * len(pods), limit)
     try:
         sequence = search.some(())
@@ -111,8 +87,6 @@ def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, l
 
 
 class _OrderSearch:
-    """The pods of one node in classes of equal ones, large ones first."""
-
     def __init__(
         self, kubelet: PackedKubelet, state: State, pods: Sequence[Units], created: Sequence[float], limit: int
     ) -> None:
@@ -124,7 +98,6 @@ class _OrderSearch:
         self.left = limit
 
     def by_creation(self) -> bool:
-        """Whether every order that keeps to creation times works."""
         self.left = self.limit
         states: set[State] | None = {self.state}
         for _, together in groupby(self.oldest_first, key=lambda index: self.created[index]):
@@ -132,7 +105,6 @@ class _OrderSearch:
         return states is not None
 
     def any_or_creation(self, tell_any: bool) -> tuple[Orders, tuple[int, ...], bool]:
-        """Where creation order works, whether any does: orders, sequence, proved."""
         if len(set(self.created)) <= 1:
             return Orders.ANY, self.oldest_first, True
         if not tell_any:
@@ -148,7 +120,6 @@ class _OrderSearch:
         return Orders.ANY if works else Orders.CREATION, self.oldest_first, True
 
     def some(self, hint: tuple[int, ...]) -> tuple[int, ...] | None:
-        """An order that works; None where there is none."""
         if self.kubelet.too_much(self.state, self.pods):
             return None
         for order in (hint, self.oldest_first, self.largest_first):
@@ -179,7 +150,6 @@ class _OrderSearch:
         return self.kubelet.admit_all(self.state, (self.pods[index] for index in order)) is not None
 
     def _finals(self, states: set[State], counts: _Counts) -> set[State] | None:
-        """None if a pod is refused in any situation."""
         level: dict[_Counts, set[State]] = {counts: states}
         for _ in range(sum(counts)):
             following: dict[_Counts, set[State]] = {}
@@ -202,9 +172,8 @@ class _OrderSearch:
         """Classes of an order that works from here, with ``take`` still to be taken.
 
         Two single-unit pods in a row lead to the same situation either way unless the second goes to a higher zone, so
-        only orders with ascending zones, then classes, are looked at. ``last`` is zone and class of such a pod just
-        before, the lowest where there was none. Hence, where only such pods are left, room for one of them in a lower
-        zone leads nowhere. A situation that leads nowhere is entered once.
+        only orders with ascending zones, then classes, are looked at. ``last``: zone and class of such a pod just
+        before. Hence, where only such pods are left, room for one of them in a lower zone leads nowhere.
         """
         if not any(still):
             return ()

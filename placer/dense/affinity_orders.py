@@ -1,8 +1,7 @@
 """Orders of binding in which each pod is admitted by those before it and by running pods (C12).
 
-More pods around only help, so every admitted pod is bound at once, with one exception. Where nothing matches yet, a pod
-that matches its own terms may be the first, and a pod that matches them and comes before it prevents that. Only these
-are choices, and they are tried one after the other.
+More pods around only help, so every admitted pod is bound at once. But where nothing matches yet, a pod that matches
+its own terms may be the first, and any other match before it prevents that. Only these are choices.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations, product
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from placer.dense.solution import IntArray
 
-__all__ = ["Attraction", "Kubelets", "affinity_order", "joined_classes"]
+if TYPE_CHECKING:
+    from placer.dense.numa import DenseNuma
+
+__all__ = ["Attraction", "affinity_order", "joined_classes"]
 
 #: Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
-Domains = Sequence[npt.NDArray[np.int64]]
+Domains = Sequence[IntArray]
 
 #: Choices that are tried before no order counts as found.
 MOST_CHOICES = 400
@@ -31,12 +32,11 @@ MOST_ON_A_NODE = 4
 class Attraction:
     """The required terms of pod affinity of some classes (C12).
 
-    ``keys``: indices into ``DenseNeighbours.domain``, one per topology key. ``owners``, ``matched``: classes that have
-    the terms, and that match all of them; ascending. ``ground``: per key: domains with a running match. ``open``:
-    whether no running match is on a node with one of the keys, so that an owner that matches itself may be the first.
-    ``held``, ``held_firsts``: domains, one per key, of fixed owners that must stay admitted; and of those of which a
-    pod may be the first. Empty in a whole instance. ``lasting``: whether owners, and those held, run already: a match
-    has to be there, whenever it came (D5).
+    ``keys``: indices into ``DenseNeighbours.domain``. ``owners``, ``matched``: classes that have the terms, and that
+    match all of them; ascending. ``ground``: per key: domains with a running match. ``open``: whether there is none, so
+    that an owner that matches itself may be the first. ``held``, ``held_firsts``: domains, one per key, of fixed owners
+    that must stay admitted; and of those of which a pod may be the first. ``lasting``: owners, and those held, run
+    already: a match has to be there, whenever it came (D5).
     """
 
     keys: tuple[int, ...]
@@ -55,7 +55,7 @@ class Attraction:
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Matched classes that do not ask for the same: where one of them is, owners may be."""
+        """Matched classes that do not ask for the same."""
         return tuple(sorted({*self.matched} - {*self.owners}))
 
 
@@ -76,27 +76,17 @@ def joined_classes(sets: Iterable[set[int]]) -> list[frozenset[int]]:
     return [frozenset(each) for each in {id(each): each for each in set_of.values()}.values()]
 
 
-class Kubelets(Protocol):
-    """Kubelets that admit pods one after the other: :class:`placer.dense.numa.DenseNuma`."""
-
-    def of(self, index: int, node: int, /) -> tuple[Any, ...]:
-        """A pod of a class as the kubelet of a node sees it; empty where C10 does not concern it."""
-
-    def admits_in_turn(self, node: int, classes: Iterable[int], /) -> bool:
-        """Whether the kubelet of a node admits one pod of each class in this order."""
-
-
 def affinity_order(
     rows: Sequence[Attraction],
     domain: Domains,
     entries: Sequence[tuple[int, int]],
-    numa: Kubelets | None = None,
+    numa: DenseNuma | None = None,
 ) -> list[int] | None:
-    """Find an order of pods: places in ``entries``, first bound first; None where there is none, or none was found.
+    """Find an order of pods: places in ``entries``, first bound first; None where none was found.
 
-    ``domain``: per topology key the domain of each node, -1 where it is in none. ``entries``: class and node of each
-    pod, in an order that is kept where possible. ``numa``: kubelets that must admit the pods of their nodes in the
-    order, too (C10); those of each node are given in one that they admit.
+    ``domain``: as in :class:`~placer.dense.dense_neighbours.DenseNeighbours`. ``entries``: class and node of each pod,
+    in an order that is kept where possible. ``numa``: kubelets that must admit the pods in the order, too (C10); those
+    of each node are given in one that they admit.
     """
     places: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, entry in enumerate(entries):
@@ -112,7 +102,7 @@ def affinity_order(
     return [place for entry in ordered for place in places[entry]]
 
 
-def _parts(rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: Kubelets | None) -> list[list[int]]:
+def _parts(rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: DenseNuma | None) -> list[list[int]]:
     near = joined_classes({*row.owners, *row.matched} for row in rows)
     part_of = {index: part for part, of in enumerate(near) for index in of}
     joined = list(range(len(near)))
@@ -136,7 +126,7 @@ def _parts(rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: K
 
 
 def _order_of_part(
-    rows: Sequence[Attraction], domain: Domains, units: list[tuple[int, int]], numa: Kubelets | None
+    rows: Sequence[Attraction], domain: Domains, units: list[tuple[int, int]], numa: DenseNuma | None
 ) -> list[tuple[int, int]] | None:
     for order in _unit_orders(rows, units, numa):
         found = _AffinityOrders(rows, domain, order, _aligned(order, numa)).find()
@@ -145,12 +135,12 @@ def _order_of_part(
     return None
 
 
-def _aligned(units: Iterable[tuple[int, int]], numa: Kubelets | None) -> frozenset[int]:
+def _aligned(units: Iterable[tuple[int, int]], numa: DenseNuma | None) -> frozenset[int]:
     return frozenset(place for place, (index, node) in enumerate(units) if numa is not None and numa.of(index, node))
 
 
 def _unit_orders(
-    rows: Sequence[Attraction], units: list[tuple[int, int]], numa: Kubelets | None
+    rows: Sequence[Attraction], units: list[tuple[int, int]], numa: DenseNuma | None
 ) -> Iterator[list[tuple[int, int]]]:
     yield units
     mixed = _mixed_nodes(rows, units, numa)
@@ -159,29 +149,25 @@ def _unit_orders(
 
 
 def _permuted(
-    units: Sequence[tuple[int, int]], mixed: Sequence[Sequence[int]], numa: Kubelets
+    units: Sequence[tuple[int, int]], mixed: Sequence[Sequence[int]], numa: DenseNuma
 ) -> Iterator[list[tuple[int, int]]]:
     for orders in islice(product(*map(permutations, mixed)), MOST_CHOICES):
         found = list(units)
         for here, order in zip(mixed, orders, strict=True):
-            _put(found, here, [units[place] for place in order])
+            for place, other in zip(here, order, strict=True):
+                found[place] = units[other]
         if all(numa.admits_in_turn(units[here[0]][1], [found[place][0] for place in here]) for here in mixed):
             yield found
 
 
 def _mixed_nodes(
-    rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: Kubelets | None
+    rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: DenseNuma | None
 ) -> list[list[int]]:
     asking = {index for row in rows for index in row.owners}
     places: dict[int, list[int]] = defaultdict(list)
     for place in sorted(_aligned(units, numa)):
         places[units[place][1]].append(place)
     return [here for here in places.values() if len(here) > 1 and any(units[place][0] in asking for place in here)]
-
-
-def _put(units: list[tuple[int, int]], places: Iterable[int], there: Iterable[tuple[int, int]]) -> None:
-    for place, unit in zip(places, there, strict=True):
-        units[place] = unit
 
 
 @dataclass
@@ -196,8 +182,6 @@ class _Stand:
 
 
 class _AffinityOrders:
-    """The search for an order of units: all pods of one class on one node."""
-
     def __init__(
         self, rows: Sequence[Attraction], domain: Domains, units: Sequence[tuple[int, int]], fixed: frozenset[int]
     ) -> None:
@@ -205,15 +189,14 @@ class _AffinityOrders:
         self.rows = [row for row in rows if not classes.isdisjoint({*row.owners, *row.matched})]
         self.units = units
         self.asks = {index: number for number, row in enumerate(self.rows) for index in row.owners}
-        self.matches = _matches(self.rows)
+        self.matches: dict[int, list[int]] = defaultdict(list)
+        for number, row in enumerate(self.rows):
+            for index in row.matched:
+                self.matches[index].append(number)
         self.firsts = [frozenset(row.firsts) for row in self.rows]
-        self.at = [[self._domains(domain, row, node) for row in self.rows] for _, node in units]
+        self.at = [[tuple(int(domain[key][node]) for key in row.keys) for row in self.rows] for _, node in units]
         self.before = self._before(fixed)
         self.choices = MOST_CHOICES
-
-    @staticmethod
-    def _domains(domain: Domains, row: Attraction, node: int) -> tuple[int, ...]:
-        return tuple(int(domain[key][node]) for key in row.keys)
 
     def _before(self, fixed: frozenset[int]) -> dict[int, int]:
         last: dict[int, int] = {}
@@ -226,7 +209,6 @@ class _AffinityOrders:
         return found
 
     def find(self) -> list[int] | None:
-        """Find an order of all units."""
         there = [[set(domains) for domains in row.ground] for row in self.rows]
         return self._from(_Stand(list(range(len(self.units))), there, [not row.open for row in self.rows], []))
 
@@ -279,7 +261,6 @@ class _AffinityOrders:
         return all(domain in there for domain, there in zip(self.at[unit][number], stand.there[number], strict=True))
 
     def _choices(self, stand: _Stand) -> Iterator[int]:
-        """One per set of domains; first units that no others support."""
         seen: set[object] = set()
         found: list[tuple[bool, int]] = []
         for unit in stand.left:
@@ -311,11 +292,3 @@ class _AffinityOrders:
                     there.add(domain)
                     stand.some[number] = True
         stand.order.append(unit)
-
-
-def _matches(rows: Iterable[Attraction]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        for index in row.matched:
-            found[index].append(number)
-    return found

@@ -7,25 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.dense.solution import IntArray
 from placer.instance import Instance, Pod
 from placer.quantity import Resources
 
 __all__ = ["NodeAmounts", "Scale"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Sums over all nodes or all pods stay below this, so that no array and no solver overflows.
 SAFE = 2**60
 
 
 class NodeAmounts:
-    """Amounts that are counted on nodes, by name: of a pod, and left on a node; neither scaled nor cut.
+    """Amounts that are counted on nodes, by name, neither scaled nor cut: of a pod, and left on a node.
 
-    These are the resources (C2). A rule that counts pods on a node in any other way names its amount here: the name
-    becomes a column of ``Dense.requests`` and ``Dense.free``, which every method, bound and reason keeps as it keeps
-    cpu.
+    A rule that counts pods on a node names its amount here: it becomes a column of ``Dense.requests`` and
+    ``Dense.free``, which every method, bound and reason keeps.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -39,7 +37,7 @@ class NodeAmounts:
         return pod.requests
 
     def left(self, node: str) -> Resources:
-        """Allocatable minus the amounts of bound, terminating and nominated pods; negative where they hold more."""
+        """Allocatable minus the amounts of bound, terminating and nominated pods; may be negative."""
         if node not in self._left:
             held, allocatable = self.instance.held.get(node), self.instance.nodes[node].allocatable
             self._left[node] = allocatable if held is None else self._difference(allocatable, held)
@@ -53,14 +51,10 @@ class NodeAmounts:
 
 
 class Scale:
-    """Amounts as array entries: divided by the greatest common divisor of all requests.
+    """Amounts as array entries: divided by the greatest common divisor of all requests, so that nothing is lost.
 
-    Rounding room down loses nothing, since every request is a multiple of the divisor. A request that exceeds every
-    node counts as the least that does. Only where sums would not fit into 60 bits all the same is a larger, inexact
-    divisor taken: requests are then rounded up, never down. ``exact`` is False there: a pod may fit in truth and not by
-    these numbers.
-
-    ``asked``: of each pod that matters. ``room``: on each node; entries may be negative.
+    A request that exceeds every node counts as the least that does. Where sums would not fit into 60 bits, a larger
+    divisor is taken and requests are rounded up: then ``exact`` is False.
     """
 
     def __init__(self, asked: Iterable[Resources], room: Sequence[Resources]) -> None:
@@ -78,7 +72,6 @@ class Scale:
         self._cache: dict[Resources, IntArray] = {}
 
     def _usable(self, name: str, rooms: Mapping[Resources, int]) -> int:
-        """Room of each node counts up to the sum of all requests; ``rooms`` states how often each is."""
         return sum(self._cut(name, entry[name]) * count for entry, count in rooms.items())
 
     def _fitting(self, asked: Mapping[Resources, int]) -> dict[str, list[tuple[int, int]]]:
@@ -90,7 +83,7 @@ class Scale:
         return found
 
     def request(self, requests: Resources) -> IntArray:
-        """Scale a request, rounded up: int64, shape (resources,); equal requests share one array."""
+        """Scale a request, rounded up: int64, shape (resources,)."""
         if requests not in self._cache:
             row = [
                 self._asked(name, requests[name], by) for name, by in zip(self.resources, self.divisors, strict=True)
@@ -113,7 +106,6 @@ class Scale:
         return self._cut(resource, amount) // self.divisors[self.resources.index(resource)]
 
     def _cut(self, resource: str, amount: int) -> int:
-        """More than the sum of all requests does not matter."""
         return max(0, min(amount, self._demand[resource]))
 
     def _asked(self, resource: str, amount: int, by: int) -> int:

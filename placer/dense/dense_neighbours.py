@@ -1,13 +1,9 @@
 """Pods and the pods around them by index: C12 to C15 and C7 by label, for classes and domains of node labels.
 
 A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. Running pods
-close nodes to classes for good (``shut``); the rest are rows about classes:
-
-* :class:`Repulsion` (C13; C15 between exclusive and other Jobs of JobSets): in one domain, a pod of an owner class and
-  another one of a matched class may not both be.
-* :class:`Attraction` (C12): an owner needs, in its domain of every key, a matched pod that is there before it.
-* :class:`SpreadRow` (C14): where owners are, there are not too many more counted pods than in the emptiest domain.
-* :class:`~placer.dense.units.Confinement` (C7 by label) and :class:`~placer.dense.units.Exclusion` (C15).
+close nodes to classes for good (``shut``); the rest are rows about classes: :class:`Repulsion` (C13, C15 between
+exclusive and other Jobs), :class:`Attraction` (C12), :class:`SpreadRow` (C14), :class:`~placer.dense.units.Confinement`
+(C7 by label) and :class:`~placer.dense.units.Exclusion` (C15).
 """
 
 from __future__ import annotations
@@ -17,15 +13,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
+from placer.dense.affinity_orders import Attraction, affinity_order, joined_classes
+from placer.dense.numa import DenseNuma
+from placer.dense.solution import BoolArray, IntArray
 from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
-from placer.instance.neighbours import AffinityTerm, Neighbours, SpreadLimit
+from placer.instance.neighbours import AffinityTerm, DomainUnit, Neighbours, SpreadLimit
 from placer.instance.pod_index import PodIndex, owners_of_terms
 
 __all__ = [
@@ -40,8 +37,6 @@ __all__ = [
     "SpreadRow",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 ANY_NUMBER = 2**40
 
@@ -57,10 +52,8 @@ NEIGHBOUR_RULES = {
 
 @dataclass(frozen=True)
 class Repulsion:
-    """A required term of pod anti-affinity among classes (C13), or of exclusive Jobs of JobSets (C15).
-
-    ``key`` is an index into ``DenseNeighbours.domain``; ``owners`` have the term, ``matched`` classes are meant;
-    ascending.
+    """Of ``owners``, which have a term, and ``matched`` a domain takes no two pods (C13; C15 of JobSets); classes
+    ascend.
     """
 
     key: int
@@ -70,31 +63,18 @@ class Repulsion:
 
     @property
     def mutual(self) -> tuple[int, ...]:
-        """Classes that have the term and are meant by it: of all of them together a domain takes one pod."""
+        """Of all of them together a domain takes one pod."""
         return tuple(sorted({*self.owners} & {*self.matched}))
 
 
 @dataclass(frozen=True)
 class SpreadRow:
-    """A spread constraint of some classes (C14).
+    """A spread constraint of the classes ``owners``, which counts the pods of ``matched`` (C14); classes ascend.
 
-    Parameters
-    ----------
-    key
-        Index into ``DenseNeighbours.domain``.
-    owners, matched
-        Classes that have the constraint, and that it counts; ascending.
-    skew
-        By how many pods a domain may exceed the one with the fewest.
-    counted
-        bool, shape (nodes,): nodes that count.
-    before
-        Every domain that counts, ascending, to the pods that are counted there already. A part of an instance has those
-        of its nodes and those held, and one other domain with the fewest.
-    floor
-        Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
-    held
-        Domains of fixed owners; empty in a whole instance.
+    ``skew``: by how many pods a domain may exceed the one with the fewest. ``counted``: bool, shape (nodes,).
+    ``before``: every domain that counts, ascending, to the pods counted there already; a part of an instance has those
+    of its nodes and those held, and one other domain with the fewest. ``floor``: whether the fewest is taken to be 0
+    (``minDomains``). ``held``: domains of fixed owners; empty in a whole instance.
     """
 
     key: int
@@ -117,8 +97,8 @@ class DenseNeighbours:
     """Demands of classes on each other.
 
     ``domain``: per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none. ``shut``: rule to
-    one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing
-    labels close to it; None: none of them.
+    one entry per kind (``PodClass.neighbours``): bool, shape (nodes,): nodes that running pods or missing labels close
+    to it; None: none of them.
     """
 
     domain: tuple[IntArray, ...]
@@ -139,7 +119,7 @@ class DenseNeighbours:
         )
 
     def closed(self, kind: int) -> BoolArray | None:
-        """Nodes that are closed to a kind from the beginning: bool, shape (nodes,); None: no node is."""
+        """Nodes closed to a kind from the beginning: bool, shape (nodes,); None: none."""
         if kind < 0:
             return None
         if kind not in self._closed:
@@ -152,7 +132,7 @@ class DenseNeighbours:
         return {}
 
     def most(self, index: int, kind: int) -> IntArray:
-        """Most pods of a class, and of its kind, on each node whatever else is placed: shape (nodes,)."""
+        """Most pods of a class on each node whatever else is placed: shape (nodes,)."""
         found: IntArray = np.full(len(self.domain[0]), 1 if index in self.lonely else ANY_NUMBER, dtype=np.int64)
         closed = self.closed(kind)
         if closed is not None:
@@ -166,21 +146,20 @@ class DenseNeighbours:
 
     @cached_property
     def lonely(self) -> frozenset[int]:
-        """Classes of which a node takes one pod at most, and of all that share a term with it."""
+        """Classes of which a node takes one pod at most."""
         return frozenset(index for row in self.repulsions for index in row.mutual if self._covers(row.key))
 
     def _covers(self, key: int) -> bool:
-        """Classes may be on nodes without the label, and then no term binds them."""
         return bool((self.domain[key] >= 0).all())
 
     @cached_property
     def single(self) -> tuple[bool, ...]:
-        """Per topology key whether each of its domains is one node."""
+        """Per topology key whether each domain is one node."""
         return tuple(bool((np.bincount(each[each >= 0]) <= 1).all()) for each in self.domain)
 
     @cached_property
     def tied(self) -> frozenset[int]:
-        """Classes of which a pod on one node changes where others of the class may be on other nodes."""
+        """Classes whose pods on one node change where others of the class may be."""
         found: set[int] = set()
         for row in self.repulsions:
             if not self.single[row.key]:
@@ -193,20 +172,20 @@ class DenseNeighbours:
 
     @cached_property
     def volatile(self) -> frozenset[int]:
-        """Classes whose room on a node may change with pods on other nodes."""
+        """Classes whose room on a node may change with pods elsewhere."""
         wide = (row for row in self.repulsions if not self.single[row.key])
         rows: list[Repulsion | Attraction | SpreadRow] = [*wide, *self.attractions, *self.spreads]
         return self.in_units.union(index for row in rows for index in (*row.owners, *row.matched))
 
     @cached_property
     def in_units(self) -> frozenset[int]:
-        """Classes whose pods tie others to their domain, or keep them out of it (C7 by label, C15)."""
+        """Classes whose pods tie others to their domain, or keep them out (C7 by label, C15)."""
         found = {index for confined in self.confinements for index in confined.classes}
         return frozenset(found).union(index for row in self.exclusions for unit in row.units for index in unit)
 
     @cached_property
     def depth(self) -> Mapping[int, int]:
-        """Class to how many others must come before it (C12): 1 where they need none themselves; 0: absent."""
+        """Class to how many others must come before it (C12); absent: none."""
         found: dict[int, int] = {}
         for _ in self.attractions:
             before = dict(found)
@@ -220,7 +199,7 @@ class DenseNeighbours:
 
     @cached_property
     def let_in_by(self) -> Mapping[int, frozenset[int]]:
-        """Class that others must come before (C12) to all classes that do."""
+        """Class to all classes that may have to come before it (C12)."""
         found: dict[int, set[int]] = defaultdict(set)
         for row in self.attractions:
             for index in filter(self.depth.get, row.owners):
@@ -241,26 +220,25 @@ class DenseNeighbours:
         """Disjoint sets of classes that rows tie together."""
         return joined_classes(map(set, self._members))
 
-    def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
-        """Find an order in which each pod is admitted (C12): :func:`placer.dense.affinity_orders.affinity_order`."""
+    def order(self, entries: Sequence[tuple[int, int]], numa: DenseNuma | None = None) -> list[int] | None:
+        """:func:`placer.dense.affinity_orders.affinity_order` by the rows that are not ``lasting``."""
         rows = [row for row in self.attractions if not row.lasting]
         return affinity_order(rows, self.domain, entries, numa) if rows else list(range(len(entries)))
 
     def renumbered(self, copies: Mapping[int, Iterable[int]]) -> DenseNeighbours:
-        """The same rows about copies of the classes; a class without a copy is left out."""
+        """The same rows about copies of the classes."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
             return tuple(sorted({copy for index in classes for copy in copies.get(index, ())}))
 
+        def all_mapped(rows: Iterable[Any]) -> tuple[Any, ...]:
+            return tuple(replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in rows)
+
         return replace(
             self,
-            repulsions=tuple(
-                replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.repulsions
-            ),
-            attractions=tuple(
-                replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.attractions
-            ),
-            spreads=tuple(replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.spreads),
+            repulsions=all_mapped(self.repulsions),
+            attractions=all_mapped(self.attractions),
+            spreads=all_mapped(self.spreads),
             confinements=tuple(replace(row, classes=mapped(row.classes)) for row in self.confinements),
             exclusions=tuple(replace(row, units=tuple(map(mapped, row.units))) for row in self.exclusions),
         )
@@ -276,22 +254,15 @@ class DenseNeighbours:
         return replace(self, shut={**shut, rule: (None,) * len(self.shut[rule])}, **left)
 
 
-class Signature(NamedTuple):
-    """Demands of a pod, the numbers of selectors, affinities and limits that mean it, and whether it runs in truth."""
-
-    asked: Neighbours
-    meant: frozenset[tuple[str, int]]
-    running: bool
+#: Demands of a pod, the numbers of terms that mean it, and whether it runs in truth.
+Signature = tuple[Neighbours, frozenset[tuple[str, int]], bool]
 
 
 class NeighbourKinds:
     """Kinds of pods by their demands on others and others' on them, and the rows about them.
 
-    Pods that differ only by labels that nothing looks at are of one kind.
-
-    ``pods``: pending pods that may be placed. ``nodes``: in tree order. ``running``: pods that run in truth: of pending
-    ones only D5 is asked (their near pods last) and that new pods keep away; for bound ones the near pods have to last,
-    too.
+    ``running``: pods that run in truth: of pending ones only D5 is asked and that new pods keep away; for bound ones
+    the near pods have to last, too.
     """
 
     def __init__(
@@ -313,6 +284,9 @@ class NeighbourKinds:
         self._domains: dict[str, int] = {}
         self._values: list[dict[str, int]] = []
         self._arrays: list[IntArray] = []
+        self._counting: dict[object, BoolArray] = {}
+        self._repelled: dict[tuple[str, int], set[int]] = {}
+        self._keepers: dict[int, set[int]] = {}
         self.units = StandingUnits(standing, asked, self._domain_of)
 
     def _attractions(self, pods: Iterable[Pod]) -> dict[tuple[AffinityTerm, ...], int]:
@@ -320,9 +294,6 @@ class NeighbourKinds:
         return _numbered(terms for terms in asked if terms)
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
-        """Terms that mean the same pods and keep them off the same domains have one number, as have spread constraints
-        that count the same, so that a user who writes many of them gets one row.
-        """
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
         single: list[tuple[str, dict[Any, int]]] = [("repels", self._repelling), ("keeps", self._keeping)]
         several: list[tuple[str, dict[Any, int]]] = [("attracts", self._attracting), ("lasts", self._lasting)]
@@ -336,7 +307,6 @@ class NeighbourKinds:
         return {key: frozenset(each) for key, each in found.items()}
 
     def _alike(self, term: AffinityTerm | SpreadLimit | tuple[AffinityTerm, ...], meant: int) -> tuple[object, ...]:
-        """``meant`` is the id of the pods that the terms mean."""
         if isinstance(term, tuple):
             keys = dict.fromkeys(each.topology_key for each in term)
             return *keys, meant, id(self._standing.matching_all(each.pods for each in term))
@@ -346,20 +316,23 @@ class NeighbourKinds:
         return term.topology_key, meant, there, term.max_skew, term.min_domains, term.keys, term.counted
 
     def of(self, pod: Pod) -> int:
-        """Number of a pod's kind; -1: neither it nor others ask anything."""
+        """Number of a pod's kind; -1: none."""
         meant = self._meant.get(pod.key, frozenset())
         if not meant and not pod.neighbours:
             return -1
-        signature = Signature(pod.neighbours, meant, pod.key in self._running)
+        signature = pod.neighbours, meant, pod.key in self._running
         return self._number.setdefault(signature, len(self._number))
 
     def rows(self, kinds: Sequence[int]) -> DenseNeighbours | None:
-        """Make the rows; ``kinds`` has the number of each class. None where no pod is of any kind."""
+        """The rows, where class ``i`` is of kind ``kinds[i]``; None where no pod is of any kind."""
         if not self._number:
             return None
         about = _KindClasses(self._number, kinds)
         repulsions = tuple(self._repulsions(about))
-        attractions = {n: self._attraction(terms, n, about) for n, terms in _by_number(self._attracting).items()}
+        attractions = {
+            number: self._attracted(alike[0], about.owners(*alike), about.all_meant("attracts", number))
+            for number, alike in _by_number(self._attracting).items()
+        }
         spreads = [self._spread(limits, number, about) for number, limits in _by_number(self._spreading).items()]
         shut = _Closing(self, {terms: attractions[n] for terms, n in self._attracting.items()}).shut(self._number)
         lasting = tuple(self._to_last(about))
@@ -377,7 +350,6 @@ class NeighbourKinds:
     # Rows
 
     def _repulsions(self, about: _KindClasses) -> Iterator[Repulsion]:
-        """Of two that run neither is new."""
         rows: list[Repulsion] = []
         for number, terms in _by_number(self._repelling).items():
             key, matched = self.key(terms[0].topology_key), about.all_meant("repels", number)
@@ -390,11 +362,7 @@ class NeighbourKinds:
                 rows.append(Repulsion(key, about.owners(job, running=True), about.owners(others), "C15"))
         return (row for row in rows if row.owners and row.matched)
 
-    def _attraction(self, alike: Sequence[tuple[AffinityTerm, ...]], number: int, about: _KindClasses) -> Attraction:
-        return self._attracted(alike[0], about.owners(*alike), about.all_meant("attracts", number))
-
     def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
-        """A running pod that matches its own terms keeps itself."""
         for terms, number in self._lasting.items():
             matched = about.all_meant("lasts", number)
             owners = tuple(sorted({*about.owners(terms, running=True)} - {*matched}))
@@ -434,10 +402,6 @@ class NeighbourKinds:
             self._counting[kind] = np.array([limit.counts(nodes[name]) for name in self._nodes], dtype=bool)
         return self._counting[kind]
 
-    @cached_property
-    def _counting(self) -> dict[object, BoolArray]:
-        return {}
-
     # Domains
 
     @cached_property
@@ -465,12 +429,9 @@ class NeighbourKinds:
         nodes = (self.node_index.get(pod.node or "", -1) for pod in pods)
         return {int(self._arrays[key][node]) for node in nodes if node >= 0} - {-1}
 
-    def without_label(self, keys: Iterable[str]) -> BoolArray | None:
-        """Nodes that lack one of some labels; None: no node does."""
-        found = np.zeros(len(self._nodes), dtype=bool)
-        for key in keys:
-            found |= self._arrays[self.key(key)] < 0
-        return found if found.any() else None
+    def without_label(self, key: str) -> BoolArray:
+        """Nodes that lack a label."""
+        return self._arrays[self.key(key)] < 0
 
     def within(self, key: str, domains: Iterable[int]) -> BoolArray:
         """Nodes of some domains of a label."""
@@ -484,12 +445,8 @@ class NeighbourKinds:
             self._repelled[place] = self.domains(self.key(term.topology_key), matched)
         return self._repelled[place]
 
-    @cached_property
-    def _repelled(self) -> dict[tuple[str, int], set[int]]:
-        return {}
-
     def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
-        """Equal terms of running pods, the first of them, and the domains of these pods."""
+        """The first of equal terms of running pods, and the domains of these pods."""
         terms = self._kept[number]
         key = self.key(terms[0].topology_key)
         if number not in self._keepers:
@@ -497,88 +454,64 @@ class NeighbourKinds:
         return terms[0], self._keepers[number]
 
     @cached_property
-    def _keepers(self) -> dict[int, set[int]]:
-        return {}
-
-    @cached_property
     def _kept(self) -> dict[int, list[AffinityTerm]]:
         return _by_number(self._keeping)
 
 
 class _Closing:
-    """Nodes that are closed to a kind whatever is placed; equal arrays are shared."""
-
     def __init__(self, kinds: NeighbourKinds, attractions: Mapping[tuple[AffinityTerm, ...], Attraction]) -> None:
         self._kinds, self._attractions = kinds, attractions
         self._shared: dict[bytes, BoolArray] = {}
 
     def shut(self, kinds: Iterable[Signature]) -> dict[str, tuple[BoolArray | None, ...]]:
-        """Rule to the closed nodes of each kind."""
         found: dict[str, list[BoolArray | None]] = {rule: [] for rule in NEIGHBOUR_RULES}
-        for neighbours, meant, running in kinds:
+        for asked, meant, running in kinds:
             keeping = [number for name, number in meant if name == "keeps"]
-            found["C12"].append(None if running else self.by_affinity(neighbours))
-            found["C13"].append(None if running else self.by_anti_affinity(neighbours, keeping))
-            found["C14"].append(None if running else self.by_spread(neighbours))
-            found["C7"].append(self.by_unit(neighbours))
-            found["C15"].append(self.by_exclusion(neighbours, running=running))
+            found["C12"].append(None if running else self._union(self._by_affinity(asked)))
+            found["C13"].append(None if running else self._union(self._by_anti_affinity(asked, keeping)))
+            found["C14"].append(None if running else self._union(self._unlabelled(asked.spread)))
+            found["C7"].append(self._union(self._by_unit(asked)))
+            found["C15"].append(self._union(self._by_exclusion(asked, running=running)))
         return {rule: tuple(rows) for rule, rows in found.items()}
 
-    def by_affinity(self, neighbours: Neighbours) -> BoolArray | None:
-        """C12: nodes that lack a key; where only running pods can be matched, all outside their domains."""
-        if not neighbours.affinity:
-            return None
-        keys = tuple(dict.fromkeys(term.topology_key for term in neighbours.affinity))
-        found = self._kinds.without_label(keys)
-        row = self._attractions[neighbours.affinity]
-        if not row.open and not row.others:
+    def _unlabelled(self, asked: Iterable[AffinityTerm | SpreadLimit | DomainUnit]) -> Iterator[BoolArray]:
+        for key in dict.fromkeys(each.topology_key for each in asked):
+            yield self._kinds.without_label(key)
+
+    def _by_affinity(self, asked: Neighbours) -> Iterator[BoolArray]:
+        """Where only running pods can be matched, all nodes outside their domains."""
+        yield from self._unlabelled(asked.affinity)
+        row = self._attractions.get(asked.affinity)
+        if row is not None and not row.open and not row.others:
+            keys = dict.fromkeys(term.topology_key for term in asked.affinity)
             for key, ground in zip(keys, row.ground, strict=True):
-                outside = ~self._kinds.within(key, ground)
-                found = outside if found is None else found | outside
-        return self._share(found)
+                yield ~self._kinds.within(key, ground)
 
-    def by_anti_affinity(self, neighbours: Neighbours, keeping: Iterable[int]) -> BoolArray | None:
-        """C13: domains of pods that its own terms mean, and of pods whose terms mean it."""
-        found: BoolArray | None = None
-        closed = [(term, self._kinds.repelled(term)) for term in neighbours.anti_affinity]
+    def _by_anti_affinity(self, asked: Neighbours, keeping: Iterable[int]) -> Iterator[BoolArray]:
+        """Domains of pods that its own terms mean, and of pods whose terms mean it."""
+        closed = [(term, self._kinds.repelled(term)) for term in asked.anti_affinity]
         closed += map(self._kinds.keeping, keeping)
-        for term, domains in closed:
-            if domains:
-                there = self._kinds.within(term.topology_key, domains)
-                found = there if found is None else found | there
-        return self._share(found)
+        yield from (self._kinds.within(term.topology_key, domains) for term, domains in closed if domains)
 
-    def by_spread(self, neighbours: Neighbours) -> BoolArray | None:
-        """C14: nodes that lack a key."""
-        return self._share(self._kinds.without_label(limit.topology_key for limit in neighbours.spread))
-
-    def by_unit(self, neighbours: Neighbours) -> BoolArray | None:
-        """C7 by label: nodes that lack a key; of a unit that runs already, all outside its domain."""
-        found = self._kinds.without_label(unit.topology_key for unit in neighbours.units)
-        for unit in neighbours.units:
+    def _by_unit(self, asked: Neighbours) -> Iterator[BoolArray]:
+        """Of a unit that runs already, all nodes outside its domain."""
+        yield from self._unlabelled(asked.units)
+        for unit in asked.units:
             allowed = self._kinds.units.allowed(unit)
             if allowed is not None:
-                outside = ~self._kinds.within(unit.topology_key, allowed)
-                found = outside if found is None else found | outside
-        return self._share(found)
+                yield ~self._kinds.within(unit.topology_key, allowed)
 
-    def by_exclusion(self, neighbours: Neighbours, *, running: bool) -> BoolArray | None:
-        """C15: domains of other units that are exclusive in the same key; for a JobSet's pod those of Jobs that it
-        keeps off.
-        """
-        units, found = self._kinds.units, None
-        closed = [(unit.topology_key, units.taken(unit)) for unit in neighbours.units]
-        closed += [(job.topology_key, units.beside(job)) for job in neighbours.jobs if not running]
-        for key, domains in closed:
-            if domains:
-                there = self._kinds.within(key, domains)
-                found = there if found is None else found | there
-        return self._share(found)
+    def _by_exclusion(self, asked: Neighbours, *, running: bool) -> Iterator[BoolArray]:
+        units = self._kinds.units
+        closed = [(unit.topology_key, units.taken(unit)) for unit in asked.units]
+        closed += [(job.topology_key, units.beside(job)) for job in asked.jobs if not running]
+        yield from (self._kinds.within(key, domains) for key, domains in closed if domains)
 
-    def _share(self, found: BoolArray | None) -> BoolArray | None:
-        if found is None or not found.any():
-            return None
-        return self._shared.setdefault(found.tobytes(), found)
+    def _union(self, closed: Iterable[BoolArray]) -> BoolArray | None:
+        found: BoolArray | None = None
+        for row in closed:
+            found = row if found is None else found | row
+        return self._shared.setdefault(found.tobytes(), found) if found is not None and found.any() else None
 
 
 class _KindClasses:

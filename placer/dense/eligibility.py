@@ -1,7 +1,5 @@
-"""Eligibility (C3) of many constraints on many nodes at once.
-
-The meaning is :meth:`placer.instance.Constraints.admits`; here each distinct requirement is looked up once as a row of
-booleans over all nodes. A test compares the two.
+"""Eligibility (C3) of many constraints on many nodes at once, as :meth:`placer.instance.Constraints.admits` says of
+one.
 """
 
 from __future__ import annotations
@@ -9,18 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.dense.solution import BoolArray, IntArray
 from placer.instance import Constraints, Node, Requirement, Taint, Term, Toleration
 from placer.instance.nodes import UNSCHEDULABLE_TAINT
 
 __all__ = ["Eligibility"]
 
-BoolArray = npt.NDArray[np.bool_]
-
 
 class Eligibility:
-    """Rows of eligible nodes, one per constraints value, with columns in the order of ``nodes``."""
+    """Rows of eligible nodes, with columns in the order of ``nodes``."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -30,7 +26,7 @@ class Eligibility:
                 profiles.setdefault((node.unschedulable, node.taints), []).append(index)
         self._profiles = [(*profile, np.array(members)) for profile, members in profiles.items()]
         self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
-        self._columns: dict[str, tuple[dict[str, int], npt.NDArray[np.int64]]] = {}
+        self._columns: dict[str, tuple[dict[str, int], IntArray]] = {}
         self._rows: dict[tuple[bool, Requirement], BoolArray] = {}
 
     def row(self, constraints: Constraints) -> BoolArray:
@@ -74,7 +70,7 @@ class Eligibility:
             self._rows[key] = _holds(requirement, codes)[column]
         return self._rows[key]
 
-    def _column(self, label: str, *, field: bool) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
+    def _column(self, label: str, *, field: bool) -> tuple[dict[str, int], IntArray]:
         """Absent is the last code + 1, so index -1."""
         key = f"\0{label}" if field else label
         if key not in self._columns:

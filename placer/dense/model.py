@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense.solution import Counts, Solution, placed_by_class
+from placer.dense.solution import BoolArray, Counts, FloatArray, IntArray, Solution, placed_by_class
 from placer.instance import GroupKey, HostPort, Key
 from placer.placement import MAXIMISED, Placement, Score
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from placer.dense.numa import DenseNuma
 
 __all__ = [
+    "BoolArray",
     "Dense",
     "DenseGroup",
     "DenseScope",
     "DenseSubGroup",
     "Domains",
+    "FloatArray",
+    "IntArray",
     "PodClass",
     "QueueRow",
     "beats",
@@ -36,38 +39,17 @@ __all__ = [
     "score_solution",
 ]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
 class PodClass:
-    """Pending pods that no rule and no value can tell apart.
+    """Pending pods that no rule and no value can tell apart, older first.
 
-    Parameters
-    ----------
-    pods
-        Older first; the first ones are bound first.
-    group, sub_group
-        Indices into ``Dense.groups`` and ``Dense.sub_groups``; ``sub_group`` -1 where no policy takes them.
-    request
-        shape (resources,), scaled units of ``Dense.resources``.
-    weight
-        Micro-nodes of one pod.
-    mask
-        Row of ``Dense.masks`` (C3).
-    host_ports
-        Ports of each; not empty: at most one per node.
-    daemon
-        Does not make its node count as used (O4).
-    queue
-        None: in none.
-    zones
-        Number of their demands on NUMA zones, equal for equal demands; -1: C10 does not concern them.
-    neighbours
-        Number of their demands on other pods and of others' on them (C7 by label, C12 to C15), equal where both are;
-        -1: none.
+    ``group``, ``sub_group``: indices; -1: in none. ``request``: shape (resources,), scaled. ``weight``: micro-nodes of
+    one pod. ``mask``: row of ``Dense.masks`` (C3). ``host_ports``: not empty: at most one per node. ``daemon``: does
+    not make its node count as used (O4). ``zones``, ``neighbours``: numbers of their demands on NUMA zones (C10), and
+    of those on and of other pods (C7 by label, C12 to C15); -1: none.
     """
 
     pods: tuple[Key, ...]
@@ -98,10 +80,8 @@ class PodClass:
 class DenseScope:
     """A group or subgroup seen by the tree (C7, O2).
 
-    ``limit``: highest tier that its placed pods may span; None: no limit, or none below the virtual root's. ``wanted``:
-    whether it counts in O2 (it has a networkTopology). ``bound``: node indices of its running pods, one per pod; -1: a
-    node that is not in the instance. ``lost_leaves``: distinct nodes outside the instance that they run on: each is a
-    leaf of its own in ``span``.
+    ``limit``: highest tier that its placed pods may span; None: none. ``wanted``: it counts in O2. ``bound``: nodes of
+    its running pods, one per pod; -1: absent. ``lost_leaves``: distinct absent nodes that they run on.
     """
 
     classes: tuple[int, ...]
@@ -113,7 +93,7 @@ class DenseScope:
 
 @dataclass(frozen=True)
 class DenseSubGroup:
-    """A subgroup with pending pods that may be placed; ``short``: new pods that it needs to be ready (0: none)."""
+    """A subgroup with pending pods that may be placed; ``short``: new pods that it needs to be ready."""
 
     name: str
     group: int
@@ -125,13 +105,11 @@ class DenseSubGroup:
 
 @dataclass(frozen=True)
 class DenseGroup:
-    """A gang with pending pods that may be placed; ``classes``, ``sub_groups`` and ``scope`` are indices into
-    ``Dense``.
+    """A gang with pending pods that may be placed.
 
-    ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role, only roles that need any.
-    ``short_by_policy``: policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not
-    counted) must still become ready; only policies that need any. ``priority``, ``created``: higher and older first.
-    ``need_weight``: micro-nodes that ``admitted`` counts where the group is ready.
+    ``short``, ``short_by_role``: new pods that it needs for ``minMember``, and per role. ``short_by_policy``: policy
+    index to how many of ``sub_groups`` with ``short`` above 0 must still become ready. ``need_weight``: micro-nodes
+    that ``admitted`` counts where the group is ready.
     """
 
     key: GroupKey
@@ -160,10 +138,8 @@ class QueueRow:
 class Domains:
     """The tier tree as arrays; the last index is the virtual root.
 
-    Every domain holds the nodes ``begin[d]:end[d]``, and a parent has a larger tier.
-
-    ``names``: HyperNode names; None for the virtual root. ``tier``, ``parent``, ``begin``, ``end``: int64, shape
-    (domains,); ``parent`` of the virtual root is -1. ``used``: bool, shape (domains,): not empty before (O4).
+    Domain ``d`` holds the nodes ``begin[d]:end[d]``, and a parent (-1: none) has a larger tier. int64, shape
+    (domains,); ``used``: bool: not empty before (O4).
     """
 
     names: tuple[str | None, ...]
@@ -179,12 +155,12 @@ class Domains:
         return len(self.names) - 1
 
     def sums(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """Sum over the nodes of each domain, of one value per node: shape (domains,)."""
+        """Sum over the nodes of each domain: shape (domains,)."""
         before = np.concatenate((np.zeros(1, dtype=values.dtype), np.cumsum(values)))
         return before[self.end] - before[self.begin]
 
     def common(self, leaf: int, last: int) -> int:
-        """Smallest domain at or above ``leaf`` that holds the node position ``last``."""
+        """Smallest domain at or above ``leaf`` that holds a node."""
         domain = leaf
         while not self.begin[domain] <= last < self.end[domain]:
             domain = int(self.parent[domain])
@@ -201,43 +177,14 @@ class Dense:
         nodes       ("n1", "n2")
         domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
         classes     trainers: pods of group 0; the server: the pod of group 1
-        groups      the gang, of classes (0,); the server, of classes (1,)
-        scopes      nodes that pods of one gang or subgroup are to share: one domain, few leaves (C7, O2)
 
-    Parameters
-    ----------
-    nodes
-        Names in tree order: every domain is a slice of them; nodes in no HyperNode come last.
-    resources
-        Those that some placeable pod requests.
-    scale
-        int per resource: amounts are divided by it (their greatest common divisor, so nothing is lost).
-    free
-        int64, shape (nodes, resources): room left, scaled, never negative, cut at the sum of all requests.
-    masks
-        bool, shape (distinct constraints, nodes): eligibility (C3).
-    leaf
-        int64, shape (nodes,): leaf domain of each node, the virtual root for nodes in no HyperNode.
-    span_leaf
-        int64, shape (nodes,): the same for ``span``; nodes in no HyperNode have one each.
-    node_used
-        bool, shape (nodes,): not empty before (O4).
-    classes
-        Only those that can be placed.
-    scopes
-        Gangs and subgroups as C7 and O2 see them.
-    queue_rows
-        Rest of a queue's capability of one resource, and the classes that count against it (C11).
-    ports
-        Host ports taken on each node that has any.
-    criteria
-        Name and, of O1, priority of each value, in the order of comparison: as in ``score``.
-    network, numa, neighbours
-        None where no class is concerned: by C8, C9 and O3; by C10; by C7 by label and C12 to C15.
-    exact
-        Whether amounts are: else a bound from them may be too low, and proves nothing.
-    constant_locality, constant_span, constant_network
-        Part of ``locality``, ``span`` and ``networkCost`` of scopes and calls without placeable pods.
+    ``nodes``: in tree order: every domain is a slice of them; those in no HyperNode come last. ``scale``: int per
+    resource: amounts are divided by it. ``free``: int64, shape (nodes, resources): scaled, never negative, cut at the
+    sum of all requests. ``masks``: bool, shape (distinct constraints, nodes): eligibility (C3). ``leaf``,
+    ``span_leaf``: int64, shape (nodes,): leaf domain of each node; of nodes in no HyperNode the virtual root, one each
+    for ``span``. ``node_used``: bool, shape (nodes,) (O4). ``ports``: those taken on each node. ``criteria``: name and,
+    of O1, priority of each value, in the order of comparison. ``exact``: else a bound from amounts proves nothing.
+    ``constant_...``: part of the value of scopes and calls without placeable pods.
     """
 
     nodes: tuple[str, ...]
@@ -271,7 +218,7 @@ class Dense:
 
     @cached_property
     def with_port(self) -> Mapping[tuple[str, int], Sequence[int]]:
-        """Protocol and port to the nodes on which it is taken, at whichever address."""
+        """Protocol and port to the nodes on which it is taken."""
         found: dict[tuple[str, int], list[int]] = defaultdict(list)
         for node, taken in self.ports.items():
             for port in taken:
@@ -286,7 +233,7 @@ class Dense:
 
     @cached_property
     def rows_of(self) -> list[tuple[tuple[int, int], ...]]:
-        """Per class the queue rows it counts in, each with the amount of one pod."""
+        """Per class its queue rows, each with the amount of one pod."""
         found: list[list[tuple[int, int]]] = [[] for _ in self.classes]
         for number, row in enumerate(self.queue_rows):
             for index in row.classes:
@@ -312,8 +259,7 @@ class Dense:
     def fits(self, index: int, free: IntArray | None = None) -> IntArray:
         """How many pods of a class each node could take alone: int64, shape (nodes,), at most the size of the class.
 
-        Eligibility, resources, ports, zones and pods that run there count; ``free`` has shape (nodes, resources),
-        default ``self.free``.
+        ``free``: shape (nodes, resources); default ``self.free``.
         """
         room = self.free if free is None else free
         pod_class = self.classes[index]
@@ -337,11 +283,7 @@ class Dense:
                 yield node
 
     def limit_domains(self, scope: int) -> tuple[int, ...] | None:
-        """Domains of which one must hold all pods of the scope (C7); None where there is no limit.
-
-        They are the highest within the limit, disjoint: only the one of the running pods where there are any, none
-        where these exceed the limit already.
-        """
+        """Highest domains of which one must hold all pods of the scope (C7), disjoint; None: no limit."""
         limit = self.scopes[scope].limit
         if limit is None:
             return None
@@ -360,7 +302,7 @@ class Dense:
         return self.common(self.scopes[scope].bound)
 
     def common(self, nodes: Iterable[int]) -> int | None:
-        """Smallest domain that holds the nodes (-1: an absent node); None for no node."""
+        """Smallest domain that holds the nodes (-1: absent); None: of none."""
         found = sorted(set(nodes))
         if not found:
             return None
@@ -369,15 +311,14 @@ class Dense:
         return self.domains.common(int(self.leaf[found[0]]), found[-1])
 
     def with_constants(self, counted: Sequence[int], before: Score) -> Dense:
-        """Set the constants so that placing nothing scores ``before`` where it was ``counted`` without them."""
+        """Set the constants so that placing nothing scores ``before``."""
         rest = {value.name: value.value - mine for value, mine in zip(before, counted, strict=True)}
         names = {"constant_locality": "locality", "constant_span": "span", "constant_network": "networkCost"}
         return replace(self, **{field: rest.get(name, 0) for field, name in names.items()})  # type: ignore[arg-type]
 
     def placement(self, solution: Solution) -> Placement:
-        """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first.
-
-        Where the solution states the order of pods on a node, they have the node's places in that order.
+        """Name the pods: bindings gang by gang, higher priority and older gangs first, older pods first, each node's in
+        order.
         """
         by_class: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in sorted(solution.items()):
@@ -391,7 +332,6 @@ class Dense:
         return Placement.of(ordered if self.neighbours is None else self._admitted(ordered, self.neighbours))
 
     def _admitted(self, pairs: Sequence[tuple[Key, str]], neighbours: DenseNeighbours) -> Sequence[tuple[Key, str]]:
-        """Pods are there before those that need them near (C12)."""
         if not neighbours.attractions:
             return pairs
         entries = [(self.class_of[pod], self.node_index[name]) for pod, name in pairs]
@@ -399,7 +339,7 @@ class Dense:
         return pairs if order is None else [pairs[place] for place in order]
 
     def orderable(self, solution: Solution) -> bool:
-        """Whether the pods of a solution have an order in which each is admitted by those before it (C12)."""
+        """Whether the pods have an order in which each is admitted (C12)."""
         if self.neighbours is None:
             return True
         return self.neighbours.order([(index, node) for index, node, _ in solution.in_order()], self.numa) is not None
@@ -421,7 +361,7 @@ class Dense:
         return (-gang.priority, gang.created, gang.key, index)
 
     def solution(self, placement: Placement) -> Solution:
-        """Count the bindings of a placement that this instance can express; others are left out."""
+        """Count the bindings of a placement that this instance can express."""
         counts: Counter[tuple[int, int]] = Counter()
         for pod, name in placement.node_of.items():
             if pod in self.class_of and name in self.node_index:
@@ -434,10 +374,7 @@ class Dense:
 
 
 def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
-    """Value of each of ``dense.criteria``, in their order, as :func:`placer.score.score` gives them.
-
-    The solution must keep the rules; gangs that are not ready count as not admitted.
-    """
+    """Value of each of ``dense.criteria`` as :func:`placer.score.score` gives it; the solution keeps the rules."""
     values: dict[str, Callable[[], Mapping[int | None, int]]] = {
         "admitted": lambda: _admitted(dense, solution),
         "placed": lambda: _placed(dense, solution),
@@ -452,10 +389,7 @@ def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
 
 
 def beats(dense: Dense, values: Sequence[int], others: Sequence[int], criteria: int | None = None) -> bool:
-    """Whether values are strictly better than others: the first difference decides, as in ``placement.better``.
-
-    Only so many of the first ``criteria`` count; None: all.
-    """
+    """Whether values are strictly better: the first difference decides, among the first ``criteria`` of them."""
     for (name, _), mine, other in zip(dense.criteria[:criteria], values, others, strict=criteria is None):
         if mine != other:
             return (mine > other) == (name in MAXIMISED)
@@ -495,19 +429,18 @@ def _placed(dense: Dense, solution: Counts) -> dict[int | None, int]:
     return values
 
 
-def _nodes_by_class(solution: Counts) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for (index, node), count in solution.items():
-        found[index].append((node, count))
-    return found
+def _wanted(dense: Dense, solution: Counts) -> Iterator[tuple[DenseScope, list[tuple[int, int]]]]:
+    wanted = [scope for scope in dense.scopes if scope.wanted]
+    by_class: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for (index, node), count in solution.items() if wanted else ():
+        by_class[index].append((node, count))
+    for scope in wanted:
+        yield scope, [place for index in scope.classes for place in by_class.get(index, ())]
 
 
 def _locality(dense: Dense, solution: Counts) -> int:
-    wanted = [scope for scope in dense.scopes if scope.wanted]
-    by_class = _nodes_by_class(solution) if wanted else {}
     total = dense.constant_locality
-    for scope in wanted:
-        new = [place for index in scope.classes for place in by_class.get(index, ())]
+    for scope, new in _wanted(dense, solution):
         domain = dense.common([*scope.bound, *(node for node, _ in new)])
         if domain is not None:
             total += (len(scope.bound) + sum(count for _, count in new)) * int(dense.domains.tier[domain])
@@ -515,12 +448,9 @@ def _locality(dense: Dense, solution: Counts) -> int:
 
 
 def _span(dense: Dense, solution: Counts) -> int:
-    wanted = [scope for scope in dense.scopes if scope.wanted]
-    by_class = _nodes_by_class(solution) if wanted else {}
     total = dense.constant_span
-    for scope in wanted:
-        nodes = {node for index in scope.classes for node, _ in by_class.get(index, ())}
-        nodes.update(node for node in scope.bound if node >= 0)
+    for scope, new in _wanted(dense, solution):
+        nodes = {node for node, _ in new} | {node for node in scope.bound if node >= 0}
         total += len({int(dense.span_leaf[node]) for node in nodes}) + scope.lost_leaves
     return total
 

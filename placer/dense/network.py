@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.dense.solution import BoolArray, IntArray
 from placer.instance import Area, Dependency, Instance, Key, Link, Network
 
 __all__ = ["Call", "DenseNetwork", "Workload", "read_network"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: A limit that every cost keeps: C8 does not apply.
 NO_LIMIT = 2**31 - 1
@@ -24,10 +23,10 @@ There = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Workload:
-    """Pods of one workload of an AppGroup.
+    """Pods of one workload of the AppGroup number ``app``.
 
-    ``app``: number of its AppGroup. ``classes``: of its pending pods; a class is of one workload. ``bound``: running
-    pods, which count in C8, C9 and O3. ``leaving``: pods being deleted, which still use their links (C9).
+    ``classes``: of its pending pods; a class is of one workload. ``bound``: running pods, which count in C8, C9 and O3.
+    ``leaving``: pods being deleted, which still use their links (C9).
     """
 
     app: int
@@ -40,8 +39,7 @@ class Workload:
 class Call:
     """Every placed pod of ``origin`` calls every placed pod of ``destination``; both are indices of workloads.
 
-    ``limit``: highest cost of a pair that is not in one area (C8). ``bandwidth``: of a pair on its link, in bit/s (C9);
-    0: nothing.
+    ``limit``: highest cost of a pair that is not in one area (C8). ``bandwidth``: of a pair on its link, in bit/s (C9).
     """
 
     origin: int
@@ -54,12 +52,10 @@ class Call:
 class DenseNetwork:
     """Areas of nodes, the cost of a call between two of them, and who calls whom.
 
-    ``area``: int64, shape (nodes,). ``cost``: int64, shape (areas, areas): from a node of one area to *another* node of
-    the other; on one node it is 0. ``link``: int64, shape (areas, areas): the limited link of a call; -1: none.
-    ``room``: per link the rest of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
-    ``workloads``, ``calls``: only AppGroups that some class belongs to, and only calls of which one end is pending.
-    ``majority``: a pod has no more callees too far than near enough (C8, ``networkCost: majority``), as the plugin
-    reads it.
+    ``area``: int64, shape (nodes,). ``cost``, ``link``: int64, shape (areas, areas): from a node of one area to
+    *another* node of the other; the limited link, -1: none. ``room``: per link the rest of its capacity, in bit/s, at
+    least 0. ``calls``: those of which one end is pending. ``majority``: a pod has no more callees too far than near
+    enough (C8).
     """
 
     area: IntArray
@@ -70,9 +66,9 @@ class DenseNetwork:
     calls: tuple[Call, ...]
     majority: bool = False
 
-    def near(self, limit: int) -> npt.NDArray[np.bool_]:
+    def near(self, limit: int) -> BoolArray:
         """Pairs of areas between which a call within ``limit`` may be: bool, shape (areas, areas)."""
-        found: npt.NDArray[np.bool_] = self.cost <= limit
+        found: BoolArray = self.cost <= limit
         return found | np.eye(len(self.cost), dtype=bool)
 
     def at(self, nodes: IntArray) -> DenseNetwork:
@@ -88,9 +84,8 @@ class DenseNetwork:
         return replace(self, area=self.area[nodes], workloads=workloads)
 
     def total_cost(self, places: Iterable[tuple[tuple[int, int], int]]) -> int:
-        """O3 of a solution: the sum over all placed pairs of these calls, running ones included.
-
-        ``places`` are pairs of (class, node) and count, of classes of workloads at least.
+        """O3 of a solution, as (class, node) and count: the sum over all placed pairs of these calls, running ones
+        included.
         """
         on, areas = self._counted(places)
         total = 0
@@ -126,7 +121,7 @@ def read_network(
 ) -> DenseNetwork | None:
     """The network as far as it concerns pods that can be placed; None where it concerns none.
 
-    ``workload_of`` is AppGroup and workload to the classes of its pending pods.
+    ``workload_of``: AppGroup and workload to the classes of its pending pods.
     """
     network = instance.network
     if network is None or not workload_of:

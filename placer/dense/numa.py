@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense.admission_orders import Orders, find_order, some_order
 from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units, packed_kubelets
-from placer.dense.solution import Solution
+from placer.dense.solution import IntArray, Solution
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand
 
 __all__ = ["LIMITLESS", "DenseNuma", "read_numa"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: The most room of a zone that arrays hold, and the most that they add up over the 64 zones that a node may have.
 MOST_ROOM, MOST_SUMMED = 2**62, 2**56
@@ -27,22 +24,18 @@ MOST_ROOM, MOST_SUMMED = 2**62, 2**56
 LIMITLESS = 2**31
 
 
-class _KnownOrder(NamedTuple):
-    """None: no order was found; and whether it is proved that there is none."""
-
-    sequence: tuple[Units, ...] | None
-    proved: bool
+#: The pods in an order that is admitted, None where none was found; and whether it is proved that there is none.
+_KnownOrder = tuple[tuple[Units, ...] | None, bool]
 
 
 @dataclass(frozen=True)
 class DenseNuma:
     """Kubelets, the room of their zones, and each class as each of them sees it.
 
-    ``kubelets``: one per kind of node. ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: a node where every
-    pod is admitted. ``start``: per node the room of its zones before any new pod; empty where the kind is -1.
-    ``units``: per class one of its pods for each kubelet; empty: nothing of it is aligned there. ``held``: node to new
-    pods that stay there whatever is decided, which are bound among the others in any order. ``asked``: per kubelet and
-    resource the need of all pods together: more room makes no difference.
+    ``kind``: int64, shape (nodes,): index into ``kubelets``; -1: every pod is admitted. ``start``: per node the room of
+    its zones before any new pod. ``units``: per class one of its pods for each kubelet; empty: nothing of it is aligned
+    there. ``held``: node to new pods that stay there whatever is decided. ``asked``: per kubelet and resource the need
+    of all pods together: more room makes no difference.
     """
 
     kubelets: tuple[PackedKubelet, ...]
@@ -51,17 +44,10 @@ class DenseNuma:
     units: tuple[tuple[Units, ...], ...]
     held: Mapping[int, tuple[Units, ...]] = field(default_factory=dict)
     asked: tuple[tuple[int, ...], ...] = ()
-
-    @cached_property
-    def _orders(self) -> dict[object, _KnownOrder]:
-        return {}
-
-    @cached_property
-    def _any_order(self) -> dict[object, bool]:
-        return {}
+    _orders: dict[object, _KnownOrder] = field(default_factory=dict, init=False, repr=False)
+    _any_order: dict[object, bool] = field(default_factory=dict, init=False, repr=False)
 
     def _crowd(self, node: int, pods: Sequence[Units]) -> object:
-        """Equal for equal pods on equal nodes."""
         return int(self.kind[node]), self.start[node], tuple(sorted(pods))
 
     def kubelet(self, node: int) -> PackedKubelet:
@@ -98,17 +84,14 @@ class DenseNuma:
         return [units for index, count in counts if (units := self.of(index, node)) for _ in range(count)]
 
     def order(self, node: int, pods: Sequence[Units]) -> tuple[int, ...] | None:
-        """Positions of all pods of a node, held ones included, in an order that is admitted; None where none was found.
-
-        The given order is tried first.
-        """
-        known = self._known(node, pods)
-        if known.sequence is None:
+        """Positions of all pods of a node, held ones too, in an order that is admitted; None where none is known."""
+        sequence, _ = self._known(node, pods)
+        if sequence is None:
             return None
         positions: dict[Units, list[int]] = {}
         for position in range(len(pods) - 1, -1, -1):
             positions.setdefault(pods[position], []).append(position)
-        return tuple(positions[units].pop() for units in known.sequence)
+        return tuple(positions[units].pop() for units in sequence)
 
     def in_any_order(self, node: int, pods: Sequence[Units]) -> bool:
         """Whether it is known that the kubelet of a node admits pods in any order."""
@@ -120,37 +103,34 @@ class DenseNuma:
 
     def refuses(self, node: int, pods: Sequence[Units]) -> bool:
         """Whether it is proved that the kubelet of a node admits pods in no order."""
-        known = self._known(node, pods)
-        return known.sequence is None and known.proved
+        sequence, proved = self._known(node, pods)
+        return sequence is None and proved
 
     def _known(self, node: int, pods: Sequence[Units]) -> _KnownOrder:
-        """Asked once about equal nodes."""
         kubelet, start, key = self.kubelet(node), self.start[node], self._crowd(node, pods)
         known = self._orders.get(key)
-        if known is None or known.sequence is None:
+        if known is None or known[0] is None:
             if kubelet.admit_all(start, pods) is not None:
-                self._orders[key] = known = _KnownOrder(tuple(pods), proved=True)
+                self._orders[key] = known = tuple(pods), True
             elif known is None:
                 found = some_order(kubelet, start, pods)
                 sequence = None if found.sequence is None else tuple(pods[position] for position in found.sequence)
-                self._orders[key] = known = _KnownOrder(sequence, found.proved)
+                self._orders[key] = known = sequence, found.proved
         return known
 
     def admits(self, node: int, counts: Iterable[tuple[int, int]]) -> bool:
-        """Whether an order was found in which the kubelet admits pods and those that stay; the given order is tried
-        first.
-        """
+        """Whether an order was found in which the kubelet admits pods and those that stay."""
         pods = self.pods(node, counts)
         return not pods or self.order(node, [*self.held.get(node, ()), *pods]) is not None
 
     def in_order(self, node: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
-        """Classes and counts on a node in an order in which its kubelet admits the pods, class by class.
+        """Classes and counts on a node in an order in which its kubelet admits the pods, class by class; None: none
+        found.
 
-        The given order is tried first, and classes that C10 does not concern come last. None where no order was found,
-        or none that keeps the pods of a class together.
+        The given order is tried first, and classes that C10 does not concern come last.
         """
         held = self.held.get(node, ())
-        classes = self._pod_by_pod(node, counts)
+        classes = [index for index, count in counts if self.of(index, node) for _ in range(count)]
         order = self.order(node, [*held, *(self.of(index, node) for index in classes)]) if classes else ()
         if order is None:
             return None
@@ -163,19 +143,14 @@ class DenseNuma:
             return None
         return found
 
-    def _pod_by_pod(self, node: int, counts: Iterable[tuple[int, int]]) -> list[int]:
-        return [index for index, count in counts if self.of(index, node) for _ in range(count)]
-
     def refused(self, solution: Solution) -> dict[int, list[tuple[int, int]]]:
         """Nodes for which :meth:`in_order` finds nothing: class and count there."""
         by_node = self.by_node(solution)
         return {node: counts for node, counts in sorted(by_node.items()) if self.in_order(node, counts) is None}
 
     def ordered(self, solution: Solution) -> Solution | None:
-        """A solution in which each kubelet admits the pods of its node in their binding order; the given one goes
-        first.
-
-        It needs no further search for an order. None where :meth:`in_order` finds none for a node.
+        """A solution in which each kubelet admits the pods of its node in their binding order; None where none was
+        found.
         """
         order: dict[int, list[int]] = {}
         for node, counts in self.by_node(solution).items():
@@ -223,7 +198,7 @@ class DenseNuma:
     def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, tuple[Units, ...]]) -> DenseNuma:
         """The same over some nodes and classes, in that order; classes may repeat.
 
-        ``held`` is node, by its number *there*, to new pods that stay.
+        ``held``: node, by its number *there*, to new pods that stay.
         """
         return replace(
             self,

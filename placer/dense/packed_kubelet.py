@@ -1,12 +1,8 @@
 """The Topology Manager of a kubelet on packed integers, for methods that ask it millions of times (C10).
 
-It finds the same zones as :class:`placer.instance.numa.TopologyManager`, the rule in plain words; tests compare the
-two.
-
-The state of a node is a tuple with one integer per zone: the room of every aligned resource in a field of its own, and
-above each field a guard bit. A demand fits if subtracting it leaves all guard bits set, so the test is one subtraction
-and one comparison for any number of resources. States are immutable, so a search keeps as many as it likes. With fields
-of 3 and 4 bits for cores and GPUs::
+It finds the same zones as :class:`placer.instance.numa.TopologyManager`. A state has one integer per zone: the room of
+every aligned resource in a field, and above each field a guard bit. A demand fits if subtracting it leaves all guard
+bits set. With fields of 3 and 4 bits for cores and GPUs::
 
     room of 6 cores, 2 GPUs    1 110 1 0010
     asked   5 cores, 3 GPUs  - 0 101 0 0011
@@ -35,11 +31,10 @@ State = tuple[int, ...]
 
 
 class Unit(NamedTuple):
-    """Amounts that are aligned at once, of a container or the pod, in the packed form of one :class:`PackedKubelet`.
+    """Amounts that are aligned at once, of a container or the pod, packed for one :class:`PackedKubelet`.
 
-    ``take``: taken afterwards: nothing for a one-shot init container. ``width``: number of zones; 0: this kubelet never
-    aligns it. ``amounts``: index of the resource, need and take of each resource; for sets of several zones. ``again``:
-    indices of the resources that later units of the pod get again, of an init container that ends.
+    ``take``: taken afterwards. ``width``: number of zones; 0: never aligned here. ``amounts``: index, need and take of
+    each resource. ``again``: resources that later units of the pod get again, of an init container that ends.
     """
 
     need: int
@@ -131,9 +126,7 @@ class PackedKubelet:
         return found
 
     def admit(self, state: State, units: Units) -> tuple[State, int] | None:
-        """Let a pod come: the zones after, and a bit mask of the zones of all its containers; None where it is
-        refused.
-        """
+        """Let a pod come: the zones after, and a bit mask of the zones of its containers; None where it is refused."""
         guard, used, before = self._guard, 0, state
         for unit in units:
             if unit.again:
@@ -157,7 +150,6 @@ class PackedKubelet:
         return state, used
 
     def _admit_again(self, state: State, units: Units) -> tuple[State, int] | None:
-        """Later units get the zones of earlier ones again."""
         answer = self.follow(state, units)
         return None if answer is None else (answer[0], reduce(or_, answer[1], 0))
 
@@ -200,8 +192,7 @@ class PackedKubelet:
     def enough(self, state: State, pods: Sequence[Units], take: int, first: int = 0) -> bool:
         """Whether there is a chance for all of some pods, in any order, since rooms never grow again.
 
-        Each unit must find zones now, none of them below ``first``, and zones that are of no use to any must not be
-        needed for ``take``, the sum over the units' own (at most the sum of all zones' room).
+        Each unit must find zones, none of them below ``first``, and other zones must not be needed for ``take``.
         """
         guard, usable = self._guard, set[int]()
         for unit in {unit for units in pods for unit in units}:
@@ -212,7 +203,6 @@ class PackedKubelet:
         return (sum(state[zone] - guard for zone in usable) + guard - take) & guard == guard
 
     def _fitting(self, state: State, unit: Unit) -> Sequence[int]:
-        """A unit of several zones may get any where it finds some."""
         if unit.width == 1:
             return [zone for zone, room in enumerate(state) if (room - unit.need) & self._guard == self._guard]
         return range(len(state)) if self._set(state, unit, 0) else ()

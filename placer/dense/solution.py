@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["Counts", "Solution", "placed_by_class"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BoolArray", "Counts", "FloatArray", "IntArray", "Solution", "placed_by_class"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
 
 #: (class, node) to how many pods, at least 1 each.
 Counts = Mapping[tuple[int, int], int]
@@ -20,16 +27,11 @@ def placed_by_class(counts: Counts) -> Counter[int]:
 
 
 class Solution(dict[tuple[int, int], int]):
-    """Pods by class and node, and the binding order of nodes where it matters.
+    """Pods by class and node, and the binding order of nodes where it matters (C10); equal where their counts are.
 
-    It matters where a kubelet aligns pods to NUMA zones: it may refuse as the last a pod that it admits as the first
-    (C10). The pods of a class are bound together. Solutions are equal where their counts are.
-
-    Example: ``Solution({(2, 9): 5, (4, 7): 3, (6, 7): 1}, {7: (6, 4)})`` has node 7 get a pod of class 6, then three of
-    class 4, and node 9 five of class 2.
-
-    ``counts``: (class, node) to how many pods, at least 1 each. ``order``: node to classes, first bound first; classes
-    that it does not name come after them, lower ones first.
+    ``Solution({(2, 9): 5, (4, 7): 3, (6, 7): 1}, {7: (6, 4)})`` has node 7 get a pod of class 6, then three of class 4.
+    ``counts``: (class, node) to how many pods, at least 1 each. ``order``: node to classes, first bound first; others
+    come after them, lower ones first.
     """
 
     def __init__(self, counts: Counts | None = None, order: Mapping[int, Iterable[int]] | None = None) -> None:

@@ -1,10 +1,4 @@
-"""Units over domains of node labels by index: C7 by label and C15 as rows about classes.
-
-Running pods close nodes to classes for good, as in :mod:`placer.dense.dense_neighbours`; the rest are rows:
-
-* :class:`Confinement` (C7 by label): all pods of some classes are in one domain.
-* :class:`Exclusion` (C15): a domain holds pods of one unit at most.
-"""
+"""Units over domains of node labels by index: C7 by label and C15 as rows about classes."""
 
 from __future__ import annotations
 

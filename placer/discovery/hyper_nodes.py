@@ -1,12 +1,7 @@
-"""A tier tree to HyperNode manifests, as Volcano's discovery makes them, except for their names.
+"""A tier tree to HyperNode manifests, as Volcano's discovery makes them, but the same names for the same tree.
 
-Volcano's names have five random letters; here the same tree gives the same names. Members are named one by one
-(``exactMatch``). The label ``volcano.sh/network-topology-source`` states their maker, since Volcano's controller
-changes and deletes those of its own sources alone; an annotation has the source's name of the domain.
-
-A name is the source's name in lower case, digits, ``-`` and ``.``, of at most 63 characters, as Volcano's admission
-takes for a member. Where two names become one, the domain with that name in its source keeps it, and the others get a
-hash of their own name behind it; the finding ``DomainNamesCollide`` reports it.
+A label states their maker, since Volcano's controller deletes those of its own sources. A name has at most 63
+characters, as Volcano's admission takes for a member.
 """
 
 from __future__ import annotations
@@ -17,13 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from placer.discovery.discovery import Discovery
+from placer.discovery.switches import Discovery
 from placer.domains import natural
 from placer.instance import Finding, HyperNode
 from placer.instance.findings import Findings
 from placer.legible import shown
-
-__all__ = ["API_VERSION", "DOMAIN", "SOURCE", "SOURCE_LABEL", "hyper_nodes"]
 
 API_VERSION = "topology.volcano.sh/v1alpha1"
 #: Label of every HyperNode that a discovery made, and its value on ours.
@@ -35,10 +28,7 @@ _HASH = 8
 
 
 def hyper_nodes(found: Discovery) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
-    """Manifests of a tree as plain values, lower tiers first and then by name, and findings about changed names.
-
-    The same tree gives the same text.
-    """
+    """Manifests of a tree as plain values, lower tiers first, and findings about changed names."""
     findings = Findings()
     names = _names(found, findings)
     documents = [_document(each, found, names) for each in found.tree.hyper_nodes.values()]
@@ -80,7 +70,10 @@ def _names(found: Discovery, findings: Findings) -> dict[str, str]:
             named[domains[0]] = plain
             continue
         for domain in domains:
-            named[domain] = plain if domain == plain else _hashed(plain, domain, taken)
+            named[domain], length = plain, _HASH
+            while domain != plain and named[domain] in taken:
+                named[domain] = _with_hash(plain, domain, length)
+                length += 1
             taken.add(named[domain])
         told = ", ".join(f"{shown(domain)} is {named[domain]}" for domain in domains)
         findings.add("DomainNamesCollide", f"HyperNode {plain}", f"{len(domains)} domains come to {plain}: {told}")
@@ -88,19 +81,10 @@ def _names(found: Discovery, findings: Findings) -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    """A path's parts are joined by points, the widest first."""
     parts = re.split(r"[./]+", name.lower())
     clean = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in parts)
     plain = ".".join(part for part in clean if part) or "domain"
     return plain if len(plain) <= _LONGEST else _with_hash(plain, name, _HASH)
-
-
-def _hashed(plain: str, name: str, taken: set[str]) -> str:
-    """As much of the hash as makes the name unique."""
-    length = _HASH
-    while (made := _with_hash(plain, name, length)) in taken:
-        length += 1
-    return made
 
 
 def _with_hash(plain: str, name: str, length: int) -> str:

@@ -1,18 +1,11 @@
 """The output of ``ibnetdiscover`` to a tier tree.
 
-A fabric is no tree, so a domain of tier t is a set of hosts and switches that are linked without going higher than
-level t:
+A domain of tier t is a set of hosts and switches that are linked without going higher than level t. A switch with hosts
+is of level 1, any other of the level above the lowest that it is linked to. A link joins its ends at the level of the
+higher one, between equals at the next. A host on a core switch would join too much, so hosts that are no nodes are left
+out first.
 
-* A switch with hosts is of level 1, any other of the level above the lowest that it is linked to.
-* Switches that share a host are one domain of tier 1 (rails, pairs of leaves), as Volcano's UFM discovery has it.
-* A link joins the switches at its ends at the level of its higher end, one between switches of one level at the next.
-
-A host on a core switch (a subnet manager, a storage server) would pull that switch down to level 1 and join too much:
-where the nodes of the cluster are known, other hosts are left out first. Names are those of switches
-(``MF0;leaf-1:MQM8700/U1``, or by a node name map), else GUIDs; a domain of several switches has the name of the first
-of its highest level.
-
-Source: rdma-core ``infiniband-diags``, manual page ibnetdiscover(8), "Topology file format".
+Source: rdma-core, manual page ibnetdiscover(8), "Topology file format".
 """
 
 from __future__ import annotations
@@ -22,16 +15,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from placer.discovery.discovery import Discovery
-from placer.discovery.switches import merged_note, tree_from
+from placer.discovery.switches import Discovery, merged_note, tree_from
 from placer.domains import natural
 from placer.errors import BadInstance, Fault
 from placer.instance import HyperNode, TopologyTree
 from placer.instance.findings import Findings
 from placer.legible import shown
 from placer.words import counted
-
-__all__ = ["discover_infiniband"]
 
 #: ``Switch  36 "S-0002c9020046c588"  # "description" ...``, likewise Ca and Rt.
 _RECORD = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"(\w-[0-9a-fA-F]{1,16})"\s*(?:#\s*"(.*?)"(?=\s|$).*)?')
@@ -52,8 +42,6 @@ _TOLD = 200  #: faults that are told one by one
 
 @dataclass(slots=True)
 class _Description:
-    """Kind and description of each device by its id, and links between devices."""
-
     kinds: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     links: set[tuple[str, str]] = field(default_factory=set)
@@ -63,16 +51,7 @@ class _Description:
 
 
 def discover_infiniband(text: str, source: str, is_node: Callable[[str], bool] = lambda _: True) -> Discovery:
-    """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``.
-
-    ``source``: the file, for messages. ``is_node``: whether a host of a name is a node of the cluster; others are left
-    out before anything is joined.
-
-    Raises
-    ------
-    BadInstance
-        Unknown lines, links to devices without a record, no host with a name.
-    """
+    """Find the domains of an InfiniBand fabric in the output of ``ibnetdiscover``; BadInstance has every fault."""
     fabric = _read(text, source)
     findings = Findings()
     hosts = _hosts(fabric, findings)
@@ -110,7 +89,6 @@ def _read(text: str, source: str) -> _Description:
 
 
 def _read_link(line: str, current: str, number: int, fabric: _Description, named: dict[str, int]) -> bool:
-    """False where the line is no link, or no device is described."""
     match = _LINK.match(line)
     if match is None or not current:
         return False
@@ -121,7 +99,6 @@ def _read_link(line: str, current: str, number: int, fabric: _Description, named
 
 
 def _undescribed(fabric: _Description, named: Mapping[str, int], source: str) -> list[Fault]:
-    """Such a file is torn."""
     missing = [(device, number) for device, number in named.items() if device not in fabric.kinds]
     return [
         Fault(source, None, "", f"line {number}", f"a link to {device}, which is not described", "its record")
@@ -148,7 +125,6 @@ def _hosts(fabric: _Description, findings: Findings) -> dict[str, str]:
 
 
 def _switch_names(fabric: _Description) -> dict[str, str]:
-    """Switches of one name have their GUID behind it."""
     said = {device: _said(fabric.words[device]) for device in fabric.of("Switch")}
     count = Counter(said.values())
     names = {}
@@ -166,8 +142,6 @@ def _said(words: str) -> str:
 
 
 class _Joined:
-    """Sets of switches that are one domain, level by level."""
-
     def __init__(self, fabric: _Description, hosts: Mapping[str, str]) -> None:
         self._parent: dict[str, str] = {}
         self.on: dict[str, set[str]] = defaultdict(set)  #: switch to its hosts
@@ -194,7 +168,7 @@ class _Joined:
         return levels
 
     def sets(self) -> Iterator[tuple[int, list[list[str]]]]:
-        """Level by level, the switches of each domain; one level more than there are where a link of equals joins."""
+        """One level more than there are where a link of equals joins."""
         self._parent = {switch: switch for switch in self.levels}
         first: dict[str, str] = {}
         for switch in sorted(self.on):
@@ -229,8 +203,6 @@ class _Joined:
 
 
 class _Levels:
-    """Domains by name, level by level; a level at which nothing new joins a domain makes none of its own."""
-
     def __init__(self, joined: _Joined, names: Mapping[str, str]) -> None:
         self._joined, self._names = joined, names
         self.domains: dict[str, tuple[set[str], set[str]]] = {}  #: to its hosts and the domains below it
@@ -246,13 +218,12 @@ class _Levels:
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
-        name = _new_name(own or self._named(switches), level, self.domains)
-        hosts = self._hosts(switches) if level == 1 else set()
+        name = (own or self._named(switches))[0]
+        if name in self.domains:
+            name = f"{name}-tier{level}"
+        hosts = {host for each in switches for host in self._joined.on[each]} if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
-
-    def _hosts(self, switches: Sequence[str]) -> set[str]:
-        return {host for each in switches for host in self._joined.on[each]}
 
     def _named(self, switches: Iterable[str]) -> list[str]:
         return sorted((self._names[each] for each in switches), key=natural)
@@ -266,10 +237,6 @@ def _discovery(levels: _Levels, findings: Findings, others: int) -> Discovery:
         notes.append(f"{counted(others, 'channel adapter')} in hosts that are no nodes: left out")
     tree = _with_tiers(tree_from(levels.domains), tiers)
     return Discovery(tree, titles=titles, findings=findings.all(), notes=tuple(notes))
-
-
-def _new_name(names: Sequence[str], level: int, taken: Mapping[str, object]) -> str:
-    return names[0] if names[0] not in taken else f"{names[0]}-tier{level}"
 
 
 def _linked_note(titles: Mapping[str, str], tiers: Mapping[str, int]) -> Iterator[str]:

@@ -1,37 +1,23 @@
-"""Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels.
-
-Volcano's discovery takes a label's value for a domain wherever it stands, so one rack name in two rows makes a
-HyperNode with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the
-finding ``LabelInTwoDomains`` reports them, since a wrong label looks the same. Source of the label's words: Volcano
-``pkg/controllers/hypernode/discovery/label``.
-"""
+"""Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from placer.discovery.discovery import Discovery
+from placer.discovery.switches import Discovery
 from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Node
 from placer.instance.findings import Findings, counted
 from placer.instance.tier_tree import label_tree
 from placer.legible import found_like, shown
 
-__all__ = ["discover_labels", "read_keys"]
-
 #: Most characters of a tierName; a label's key may be longer.
 _LONGEST_KEY = 253
 
 
 def read_keys(text: str) -> tuple[str, ...]:
-    """Read the keys of ``--labels``, nearest first.
-
-    Raises
-    ------
-    UsageError
-        None, an empty one, one twice or one that no tierName takes.
-    """
+    """Read the keys of ``--labels``, nearest first; :class:`UsageError`: none, empty, twice, or no tierName."""
     keys = tuple(key.strip() for key in text.split(","))
     if not all(keys):
         raise UsageError(
@@ -47,10 +33,9 @@ def read_keys(text: str) -> tuple[str, ...]:
 
 
 def discover_labels(keys: Sequence[str], nodes: Mapping[str, Node], source: str = "the nodes") -> Discovery:
-    """Find the domains that labels of nodes name; ``keys`` come nearest first, and the first makes tier 1.
+    """Find the domains that labels of nodes name, the nearest of ``keys`` first.
 
-    A node without the nearest label is a member of the nearest domain whose label it has; one without any is in none.
-    Both are findings. Keys that no node has raise :class:`BadInstance`.
+    A node without the nearest label is in the nearest domain whose label it has; keys that no node has are faults.
     """
     _refuse_unknown(keys, nodes, source)
     findings = Findings()
@@ -96,16 +81,12 @@ def _note_ambiguous(key: str, wider: Sequence[str], nodes: Mapping[str, Node], f
             places[value][tuple(node.labels.get(each, "") for each in wider)].add(f"Node {name}")
     for value, found in places.items():
         if len(found) > 1:
-            told = "; ".join(f"{_path(wider, path)}: {counted(names)}" for path, names in sorted(found.items()))
+            told = "; ".join(f"{_words(wider, path)}: {counted(names)}" for path, names in sorted(found.items()))
             subject = f"label {key}={value}"
             message = f"{subject} names {len(found)} domains, one for each of {told}"
             findings.add("LabelInTwoDomains", subject, message)
 
 
-def _path(keys: Sequence[str], values: Sequence[str]) -> str:
-    return ", ".join(_words(keys, values))
-
-
-def _words(keys: Sequence[str], values: Sequence[str]) -> Iterator[str]:
-    for key, value in zip(keys, values, strict=True):
-        yield f"{key}={value}" if value else f"no {key}"
+def _words(keys: Sequence[str], values: Sequence[str]) -> str:
+    pairs = zip(keys, values, strict=True)
+    return ", ".join(f"{key}={value}" if value else f"no {key}" for key, value in pairs)

@@ -1,26 +1,18 @@
-"""Slurm's ``topology.conf`` and ``topology.yaml``, as people write them and as NVIDIA's topograph does.
+"""Slurm's ``topology.conf``, ``topology.yaml`` (manual pages of section 5) and hostlists (``src/common/hostlist.c``).
 
-In a tree, switches with nodes are of tier 1, and those above them of the next. Blocks are of tier 1; with several
-BlockSizes, a multiple of the first is so many blocks one after another, a tier for each size (as topology/block joins
-them). A ring, a torus and flat have no domains and are refused.
-
-A topology.yaml may have several topologies: the one that is asked for counts, else its ``cluster_default``, else the
-only one. Source: Slurm's manual pages topology.conf(5), topology.yaml(5); topograph spells keys in camel case.
+Blocks are of tier 1; of several BlockSizes each makes a tier. A ring, a torus and flat have no domains.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
-from placer.discovery.discovery import Discovery
-from placer.discovery.hostlist import expand
-from placer.discovery.switches import SwitchRecord, discover_switches
+from placer.discovery.switches import Discovery, SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault, UsageError
 from placer.legible import found_like, shown
-
-__all__ = ["discover_topology_conf", "discover_topology_yaml"]
 
 _PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)")
 _KEYS = {
@@ -33,8 +25,6 @@ _TREE, _BLOCK = "tree", "block"
 
 
 class _Reading:
-    """Records and faults of one file."""
-
     def __init__(self, source: str) -> None:
         self.source = source
         self.records: list[SwitchRecord] = []
@@ -45,7 +35,6 @@ class _Reading:
         self.faults.append(Fault(self.source, None, subject, place, found, expected))
 
     def names(self, text: object, place: str) -> tuple[str, ...]:
-        """Names of a hostlist; empty, and a fault, where it is none."""
         if text is None:
             return ()
         if not isinstance(text, str) or text.upper() == "ALL":
@@ -58,11 +47,10 @@ class _Reading:
             return ()
 
     def size_list(self, sizes: Sequence[object], place: str) -> None:
-        """Read BlockSizes."""
         told = ",".join(map(str, sizes))
         numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
         base = numbers[0] if len(numbers) == len(sizes) else 0
-        if not base or not all(_power(each, base) for each in numbers):
+        if not base or not all(_is_power(each, base) for each in numbers):
             self.fault(place, shown(told), "the size of a block, and then that times powers of two")
         elif sorted(set(numbers)) != numbers:
             self.fault(place, shown(told), "sizes that grow")
@@ -70,7 +58,6 @@ class _Reading:
             self.sizes = tuple(each // base for each in numbers)
 
     def done(self) -> Discovery:
-        """The tree, where there are no faults."""
         if not self.records and not self.faults:
             self.fault("", "no switch and no block", "at least one")
         if self.faults:
@@ -78,12 +65,11 @@ class _Reading:
         return discover_switches([*self.records, *_joined(self.records, self.sizes)], self.source)
 
 
-def _power(size: int, base: int) -> bool:
+def _is_power(size: int, base: int) -> bool:
     return size % base == 0 and (size // base) & (size // base - 1) == 0
 
 
 def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[SwitchRecord]:
-    """In the order of the file, those left over at the end included."""
     below = [(each.name, each.name, each.name) for each in blocks]  # the domain, and its first and last block
     before = 1
     for size in sizes[1:]:
@@ -105,15 +91,7 @@ def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[Sw
 
 
 def discover_topology_conf(text: str, source: str, topology: str | None = None) -> Discovery:
-    """Read a ``topology.conf``; ``topology`` is ``tree`` or ``block``, where it has both.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of it.
-    UsageError
-        It has both and none is chosen, or not the chosen one.
-    """
+    """Read a ``topology.conf``; ``topology`` is ``tree`` or ``block``, where it has both, else UsageError."""
     reading = _Reading(source)
     trees, blocks = list[SwitchRecord](), list[SwitchRecord]()
     for number, line in _lines(text):
@@ -185,15 +163,7 @@ def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
 
 
 def discover_topology_yaml(document: object, source: str, topology: str | None = None) -> Discovery:
-    """Read the YAML value of a ``topology.yaml``; ``topology`` None: the default of the cluster, or the only one.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of it; the topology that counts has no domains.
-    UsageError
-        None is chosen, or there is none of the name.
-    """
+    """Read the YAML value of a ``topology.yaml``; ``topology`` None: the default, or the only one, else UsageError."""
     reading = _Reading(source)
     entries = _entries(document, "topologies", reading)
     by_name = {_text(each, "topology", f"topologies[{index}]", reading): each for index, each in enumerate(entries)}
@@ -236,7 +206,6 @@ def _read_named(part: Mapping[str, Any], key: str, name: str, tier_name: str, pl
 
 
 def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any]]:
-    """Empty, and a fault, where it is none."""
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return value
     reading.fault(place, type(value).__name__ if value is not None else "nothing", "a list of mappings")
@@ -244,9 +213,74 @@ def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any
 
 
 def _text(entry: Mapping[str, Any], key: str, place: str, reading: _Reading) -> str:
-    """Numbers are names, too."""
     value = entry.get(key)
     if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):
         return str(value)
     reading.fault(f"{place}.{key}", shown(repr(value)), "a name")
     return ""
+
+
+MOST_NAMES = 1_000_000
+
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+
+
+def expand(text: str) -> list[str]:
+    """Names of a hostlist, in its order, or ValueError.
+
+    Examples
+    --------
+    >>> expand("tux[0-2,08-09],r[1-2]n[1-2]-ib")
+    ['tux0', 'tux1', 'tux2', 'tux08', 'tux09', 'r1n1-ib', 'r1n2-ib', 'r2n1-ib', 'r2n2-ib']
+    """
+    names: list[str] = []
+    for part in _parts(text):
+        pieces = list(_pieces(part))
+        count = len(names)
+        for piece in pieces:
+            count = max(count, 1) * sum(high - low + 1 for low, high, _ in piece) if isinstance(piece, list) else count
+        if count > MOST_NAMES:
+            raise ValueError(f"more than {MOST_NAMES:,} names")
+        choices = [[piece] if isinstance(piece, str) else list(_numbers(piece)) for piece in pieces]
+        names += map("".join, product(*choices))
+    return names
+
+
+def _parts(text: str) -> Iterator[str]:
+    start, inside = 0, False
+    for place, character in enumerate(text):
+        if character in "[]":
+            if inside is (character == "["):
+                raise ValueError(f"{text!r}, whose brackets do not pair")
+            inside = not inside
+        elif character == "," and not inside:
+            yield _named(text[start:place], text)
+            start = place + 1
+    if inside:
+        raise ValueError(f"{text!r}, whose brackets do not pair")
+    yield _named(text[start:], text)
+
+
+def _named(part: str, text: str) -> str:
+    if not part or re.search(r"\s", part):
+        raise ValueError(f"{text!r} with an empty name or a space")
+    return part
+
+
+def _pieces(part: str) -> Iterator[str | list[tuple[int, int, int]]]:
+    for index, piece in enumerate(re.split(r"[\[\]]", part)):
+        if index % 2 == 0:
+            yield piece
+            continue
+        ranges = []
+        for each in piece.split(","):
+            match = _RANGE.fullmatch(each)
+            if match is None or int(match[2] or match[1]) < int(match[1]):
+                raise ValueError(f"{part!r} with the range {each!r}")
+            ranges.append((int(match[1]), int(match[2] or match[1]), len(match[1])))
+        yield ranges
+
+
+def _numbers(ranges: list[tuple[int, int, int]]) -> Iterator[str]:
+    for low, high, width in ranges:
+        yield from (f"{number:0{width}d}" for number in range(low, high + 1))

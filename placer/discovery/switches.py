@@ -1,8 +1,6 @@
 """Records of switches, each with its hosts and the switches below it, to a tier tree.
 
-A switch with own hosts alone is a leaf of tier 1; any other has the tier above the highest below it. Switches with the
-same hosts and the same switches below them are one domain, from the leaves upwards: in a fabric with rails each rail
-has its own switches, and they all hold the same hosts. Such a domain has the name of the first of them.
+Switches with the same hosts and the same switches below them, such as rails, are one domain.
 """
 
 from __future__ import annotations
@@ -10,15 +8,12 @@ from __future__ import annotations
 import graphlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from placer.discovery.discovery import Discovery
 from placer.domains import natural
 from placer.errors import BadInstance, Fault
-from placer.instance import HyperNode, TopologyTree
+from placer.instance import Finding, HyperNode, TopologyTree
 from placer.legible import shown
-
-__all__ = ["SwitchRecord", "discover_switches", "merged_note", "tree_from"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +28,7 @@ class SwitchRecord:
 
 
 def discover_switches(records: Sequence[SwitchRecord], source: str) -> Discovery:
-    """Make the tree of switches, from records in any order.
-
-    Raises
-    ------
-    BadInstance
-        All of: two records of one switch, one that names nothing, a child without a record, a circle, a switch below
-        two that are not one domain, a host on two such switches.
-    """
+    """Make the tree of switches, from records in any order; :class:`BadInstance` has every fault."""
     faults: list[Fault] = []
     by_name = _by_name(records, source, faults)
     order = _order(by_name, source, faults)
@@ -74,7 +62,7 @@ def merged_note(together: Iterable[Sequence[str]]) -> tuple[str, ...]:
 def tree_from(
     domains: Mapping[str, tuple[Iterable[str], Iterable[str]]], records: Mapping[str, SwitchRecord] | None = None
 ) -> TopologyTree:
-    """Make a tree of domains that have one parent at most, each before its parent: its hosts and those below it."""
+    """Make a tree of domains that have one parent at most, each before its parent."""
     parents = {child: name for name, (_, below) in domains.items() for child in below}
     tiers: dict[str, int] = {}
     for name, (_, below) in domains.items():
@@ -161,3 +149,18 @@ def _two_homes(
             what, expected = f"it on {len(found)} switches: {told}", "one, or switches with the same hosts"
             faults.append(Fault(source, None, f"{kind} {shown(name)}", "", what, expected))
     return faults
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """A tier tree by names of the source; tiers grow from 1 to the roots.
+
+    ``titles``: domain to its full name. ``labels``: domain to labels of all of its nodes. ``notes``: decisions where
+    the source leaves a choice.
+    """
+
+    tree: TopologyTree
+    titles: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,9 +1,4 @@
-"""The JSON of the graph engine of NVIDIA's topograph.
-
-``instances`` have an ``id``, the switches above them nearest first (``network_layers``), and maybe their accelerated
-domain (``attributes.nvlink``). Accelerated domains are the first tier where each of them lies below one switch; else
-they are left out, with a note. Source: topograph's page on its graph engine.
-"""
+"""The JSON of the graph engine of NVIDIA's topograph; accelerated domains are a tier where each is below one switch."""
 
 from __future__ import annotations
 
@@ -13,12 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from placer.discovery.discovery import Discovery
-from placer.discovery.switches import SwitchRecord, discover_switches
+from placer.discovery.switches import Discovery, SwitchRecord, discover_switches
 from placer.errors import BadInstance, Fault
 from placer.legible import shown
-
-__all__ = ["discover_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +22,7 @@ class _GraphHost:
 
 
 def discover_graph(document: Mapping[str, Any], source: str) -> Discovery:
-    """Read the JSON of the graph engine.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of it; as :func:`~placer.discovery.switches.discover_switches`.
-    """
+    """Read the JSON of the graph engine; :class:`BadInstance` has every fault."""
     faults: list[Fault] = []
     listed = document.get("instances")
     if not isinstance(listed, list) or not listed:
@@ -60,15 +46,11 @@ def _instance(entry: object, place: str, source: str, faults: list[Fault]) -> _G
     if isinstance(entry, dict):
         host, layers = entry.get("id"), entry.get("network_layers") or []
         accelerator = (entry.get("attributes") or {}).get("nvlink") or ""
-        if _are_texts(host, accelerator, layers):
+        texts = (host, accelerator, *(layers if isinstance(layers, list) else [None]))
+        if host and all(isinstance(each, str) for each in texts):
             return _GraphHost(str(host), tuple(each for each in layers if each), accelerator, place)
     faults.append(Fault(source, None, "", place, shown(repr(entry)), "id and network_layers, which are texts"))
     return None
-
-
-def _are_texts(host: object, accelerator: object, layers: object) -> bool:
-    listed = layers if isinstance(layers, list) else [None]
-    return bool(host) and all(isinstance(each, str) for each in (host, accelerator, *listed))
 
 
 def _wide(found: Sequence[_GraphHost]) -> set[str]:

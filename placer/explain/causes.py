@@ -8,7 +8,7 @@ from itertools import combinations
 
 from placer.codes import ReasonCode
 from placer.explain.decisions import LoneGroup
-from placer.explain.lifts import lift, rules_of
+from placer.explain.lifts import lift_causes, rules_of
 from placer.explain.shortage_words import outside_words, refused_words, shortage_words
 from placer.instance import GroupKey, Instance
 from placer.placement import Placement
@@ -115,7 +115,7 @@ def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
 
 def _missing(group: LoneGroup, codes: frozenset[str], placement: Placement) -> str:
     rest = codes - {"InsufficientResources"}
-    kept, cause = lift(group.instance, group.key, rest), group.confirmed(rest).cause
+    kept, cause = lift_causes(group.instance, group.key, rest), group.confirmed(rest).cause
     narrow = cause is not None and cause.code == "TopologyTooNarrow" and _asks_for_tiers_alone(kept, group.key)
     return shortage_words(kept, placement, cause.nodes if cause is not None and narrow else None)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from placer.deadline import Deadline
 from placer.dense import Dense, Solution
 from placer.dense.dense_builder import make_dense
-from placer.explain.lifts import LIFTED, RULES_OF, alone, lift, lift_arrays
+from placer.explain.lifts import LIFTED, RULES_OF, alone, lift_causes, lift_causes_in_arrays
 from placer.instance import Group, GroupKey, Instance, Key, Pod
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.greedy.backtrack import Effort
@@ -109,7 +109,7 @@ class LoneGroup:
             tuple(
                 code
                 for code in asks
-                if code in LIFTED or lift_arrays(plain.arrays, frozenset({code})) is not plain.arrays
+                if code in LIFTED or lift_causes_in_arrays(plain.arrays, frozenset({code})) is not plain.arrays
             )
             if group.pending
             else ()
@@ -145,12 +145,12 @@ class _World:
 
     def __init__(self, instance: Instance, key: GroupKey, codes: frozenset[str]) -> None:
         self.original, self.key, self.codes = instance, key, codes
-        self.instance = lift(instance, key, codes)
+        self.instance = lift_causes(instance, key, codes)
 
     @cached_property
     def arrays(self) -> Dense:
         """Of the instance, with the causes that are lifted in the arrays."""
-        return lift_arrays(make_dense(self.instance), self.codes)
+        return lift_causes_in_arrays(make_dense(self.instance), self.codes)
 
     @cached_property
     def group(self) -> int | None:
@@ -202,7 +202,7 @@ class _World:
         """
         asks = self.codes & _BY_NAME
         off = {rule for code in self.codes - asks for rule in RULES_OF[code]}
-        judged = lift(self.original, self.key, frozenset(asks))
+        judged = lift_causes(self.original, self.key, frozenset(asks))
         judged = replace(judged, policy=replace(judged.policy, rules_off=judged.policy.rules_off | off))
         ready = Outcome(judged, placement).ready(judged.groups[self.key])
         return ready and not verify(judged, placement)

@@ -13,7 +13,7 @@ from placer.instance.what_if import only_waiting
 from placer.quantity import Resources
 from placer.reasons.relaxations import LADDER
 
-__all__ = ["LIFTED", "RULES_OF", "alone", "lift", "lift_arrays", "rules_of"]
+__all__ = ["LIFTED", "RULES_OF", "alone", "lift_causes", "lift_causes_in_arrays", "rules_of"]
 
 #: Code of a cause to the rules that are set aside when it is lifted.
 RULES_OF: Mapping[str, tuple[str, ...]] = {
@@ -158,7 +158,7 @@ _BOTH = ("TopologyTooNarrow", "Exclusive")
 _IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code in _BOTH}
 
 
-def lift(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:
+def lift_causes(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:
     """Lift some causes of the group that waits (:func:`alone`), as far as that is done by name, in any order."""
     for code, lifted in LIFTED.items():
         if code in codes:
@@ -166,8 +166,8 @@ def lift(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:
     return instance
 
 
-def lift_arrays(dense: Dense, codes: frozenset[str]) -> Dense:
-    """Lift the rest in the arrays of the instance that :func:`lift` gives."""
+def lift_causes_in_arrays(dense: Dense, codes: frozenset[str]) -> Dense:
+    """Lift the rest in the arrays of the instance that :func:`lift_causes` gives."""
     for code, without in _IN_ARRAYS.items():
         if code in codes:
             dense = without(dense) or dense

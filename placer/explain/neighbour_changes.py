@@ -14,7 +14,7 @@ from placer.explain.cases import Change
 from placer.explain.group_changes import CALLS, MADE_AGAIN, GroupObject
 from placer.explain.node_changes import few_nodes, label_change
 from placer.instance import Instance, Pod
-from placer.instance.domain_units import DOMAIN_ANNOTATIONS
+from placer.instance.neighbour_demand import DOMAIN_ANNOTATIONS
 from placer.instance.neighbours import DomainUnit, Neighbours
 from placer.words import and_list
 

@@ -1,8 +1,4 @@
-"""The problem in the field's words and by name: nodes, pods, groups, the tier tree, queues, the policy.
-
-Belongs here: immutable values, and pure functions that turn Kubernetes objects into them. Does not: reading files
-(``manifests``), schema (``kube``), array indices (``dense``), any decision where a pod goes (``methods``).
-"""
+"""The problem by name: immutable values, and pure functions that turn Kubernetes objects into them."""
 
 from placer.instance.communication import AppGroup, Area, Dependency, Link, Network, Spread
 from placer.instance.findings import Finding

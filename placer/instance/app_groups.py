@@ -1,9 +1,4 @@
-"""AppGroups: workloads, dependencies, and which pod is of which workload.
-
-A workload is called by its ``selector``, else by its name (KEP-260). A pod is of a workload by its labels, else by the
-controller that made it. Of objects of one name under several API groups the one under the group in use counts, and a
-finding names the others.
-"""
+"""AppGroups: workloads, called by ``selector``, else by name (KEP-260), dependencies, and pods of workloads."""
 
 from __future__ import annotations
 
@@ -25,29 +20,11 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupSpec, AppGroupWorkload
 
-__all__ = [
-    "APP_GROUP_API",
-    "APP_GROUP_LABEL",
-    "BANDWIDTH",
-    "WORKLOAD_LABEL",
-    "AppGroupMember",
-    "Application",
-    "count_app_group_members",
-    "only_one_each",
-    "read_app_group_members",
-    "read_app_groups",
-    "workload_name",
-]
-
-
 Written = TypeVar("Written", bound=NamespacedObject)
 
 
 def only_one_each(written: Iterable[Written], kind: str, in_use: str, findings: Findings) -> dict[Key, Written]:
-    """Keep one object of each namespace and name, sorted: that of the API group ``in_use``, else the last by API group.
-
-    A finding names the others.
-    """
+    """Keep one object of each name, sorted: of the API group ``in_use``, else the last by API group."""
     same: dict[Key, list[Written]] = defaultdict(list)
     for each in sorted(written, key=lambda each: (each.namespace, each.name, each.group != in_use, each.group)):
         same[Key(each.namespace, each.name)].append(each)
@@ -72,7 +49,7 @@ BANDWIDTH = "network.aware.com/bandwidth"
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """An AppGroup as read; ``owners`` maps kind and name of a listed workload to its own name and namespace, if any."""
+    """An AppGroup as read; ``owners``: kind and name of a workload to its own name and namespace."""
 
     app_group: AppGroup
     owners: Mapping[tuple[str, str], tuple[str, str | None]]
@@ -80,7 +57,7 @@ class Application:
 
 
 def read_app_groups(written: Iterable[AppGroupManifest], findings: Findings) -> dict[Key, Application]:
-    """Read AppGroups, sorted by key; a list that cannot be as meant is a finding."""
+    """Read AppGroups, sorted by key."""
     counting = only_one_each(written, "AppGroup", APP_GROUP_API, findings)
     return {key: _AppGroupReader(key, each, findings).read() for key, each in counting.items()}
 
@@ -103,7 +80,10 @@ class _AppGroupReader:
             self.by_name.setdefault(ref.name, workload_name(ref))
 
     def read(self) -> Application:
-        self._note_twice()
+        names = Counter(workload_name(each.workload) for each in self.listed)
+        for name in sorted(name for name, times in names.items() if times > 1):
+            message = f"AppGroup {self.key} lists workload {name} more than once; its dependencies are taken together"
+            self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
         dependencies = tuple(self._dependencies())
         called = dict.fromkeys(each.destination for each in dependencies)
         return Application(
@@ -129,12 +109,8 @@ class _AppGroupReader:
                 if destination not in self.workloads:
                     unknown[destination].append(origin)
                 asked = called.min_bandwidth
-                yield Dependency(
-                    origin,
-                    destination,
-                    called.max_network_cost or 0,
-                    None if asked is None else from_nano(BANDWIDTH, asked),
-                )
+                least = None if asked is None else from_nano(BANDWIDTH, asked)
+                yield Dependency(origin, destination, called.max_network_cost or 0, least)
         for destination, origins in unknown.items():
             message = (
                 f"AppGroup {self.key}: {', '.join(origins)} depends on {destination}, which is not among its workloads"
@@ -147,12 +123,6 @@ class _AppGroupReader:
             return name
         return self.by_reference.get((ref.kind, ref.name)) or self.by_name.get(ref.name) or name
 
-    def _note_twice(self) -> None:
-        names = Counter(workload_name(each.workload) for each in self.listed)
-        for name in sorted(name for name, times in names.items() if times > 1):
-            message = f"AppGroup {self.key} lists workload {name} more than once; its dependencies are taken together"
-            self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
-
 
 def workload_name(ref: AppGroupWorkload) -> str:
     """Name of a workload in its AppGroup, and in the label of its pods."""
@@ -164,13 +134,10 @@ WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 
 
 class AppGroupMember(NamedTuple):
-    """``workload`` is None where the AppGroup does not know it, so that it has no dependencies; ``field`` names the
-    source.
-    """
+    """``workload`` is None where the AppGroup does not know it."""
 
     app_group: Key
     workload: str | None
-    field: str
 
 
 def read_app_group_members(
@@ -179,10 +146,7 @@ def read_app_group_members(
     replica_sets: Iterable[ReplicaSetManifest],
     findings: Findings,
 ) -> dict[Key, AppGroupMember]:
-    """Find the workload of every pod that has not ended, of every scheduler; a pod in no AppGroup is absent.
-
-    Findings are absent AppGroups and workloads, and AppGroups of one name that cannot be told apart.
-    """
+    """Find the workload of every pod in an AppGroup that has not ended."""
     reader = _WorkloadFinder(applications, replica_sets, findings)
     found = {}
     for pod in pods:
@@ -195,7 +159,7 @@ def read_app_group_members(
 
 
 def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, AppGroupMember]) -> Counter[Key]:
-    """Pods of every AppGroup that have not ended and are not being deleted, of every scheduler."""
+    """Pods of every AppGroup that have not ended and are not being deleted."""
     if not members:
         return Counter()
     staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
@@ -219,7 +183,6 @@ class _WorkloadFinder:
         self._without: dict[Key, set[str]] = defaultdict(set)
 
     def member(self, pod: PodManifest) -> AppGroupMember | None:
-        """The AppGroup and workload of one pod; None: in no AppGroup."""
         labels = pod.metadata.labels or {}
         name = labels.get(APP_GROUP_LABEL)
         if not name:
@@ -228,9 +191,7 @@ class _WorkloadFinder:
             self._findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
             return None
         key = self._choose(self._named[name], pod)
-        if key is None:
-            return None
-        return AppGroupMember(key, self._workload(self._applications[key], pod), f"metadata.labels[{APP_GROUP_LABEL}]")
+        return None if key is None else AppGroupMember(key, self._workload(self._applications[key], pod))
 
     def _workload(self, application: Application, pod: PodManifest) -> str | None:
         name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
@@ -247,17 +208,12 @@ class _WorkloadFinder:
 
     def _by_owner(self, pod: PodManifest) -> AppGroupMember | None:
         for maker in self._makers(pod):
-            keys = [key for key in self._owners.get(maker, ()) if self._may_own(key, maker, pod)]
+            spaces = ((key, self._applications[key].owners[maker][1]) for key in self._owners.get(maker, ()))
+            keys = [key for key, namespace in spaces if namespace in (None, pod.namespace)]
             if keys:
                 key = self._choose(keys, pod)
-                if key is None:
-                    return None
-                return AppGroupMember(key, self._applications[key].owners[maker][0], "metadata.ownerReferences")
+                return None if key is None else AppGroupMember(key, self._applications[key].owners[maker][0])
         return None
-
-    def _may_own(self, key: Key, maker: tuple[str, str], pod: PodManifest) -> bool:
-        namespace = self._applications[key].owners[maker][1]
-        return namespace is None or namespace == pod.namespace
 
     def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
         if controller(pod.metadata) is None:
@@ -274,7 +230,6 @@ class _WorkloadFinder:
         return None
 
     def note_lost(self) -> None:
-        """Note AppGroups that could not be told apart, and pods of no workload, once for each AppGroup."""
         for keys, pods in self._ambiguous.items():
             names = ", ".join(map(str, keys))
             message = f"{counted(pods)} may be of any of the AppGroups {names}, and so of none"

@@ -1,4 +1,4 @@
-"""Blueprints: how the pods of one template come about, all alike except for their number."""
+"""Blueprints: how the pods of one template come about (kubernetes ``pkg/controller/{statefulset,job}``)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from placer.instance.gangs import COMPLETION_INDEX, names_group
 from placer.kube.base import Labels, Metadata, NamespacedObject, OwnerReference
 from placer.kube.pod import (
     ClaimVolume,
@@ -20,21 +21,19 @@ from placer.kube.pod import (
 )
 
 if TYPE_CHECKING:
+    from placer.kube.apps import DeploymentManifest, JobManifest, JobSpec, StatefulSetManifest
     from placer.kube.scheduling import (
         UpstreamPodGroupManifest,
         UpstreamSchedulingConstraints,
         UpstreamSchedulingPolicy,
     )
 
-__all__ = ["Blueprint", "Marks", "owner_reference", "upstream_pod_group"]
-
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Labels or annotations that a controller adds to those of the template.
+    """Labels or annotations that a controller adds.
 
-    Those ``fixed`` are equal on every pod, ``numbered`` map a name to a divisor of the pod's number (rounded down), and
-    ``named`` have the pod's name as value.
+    ``numbered``: name to a divisor of the pod's number. ``named``: those with the pod's name as value.
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class Marks:
     named: tuple[str, ...] = ()
 
     def of(self, name: str, number: int) -> Labels:
-        """Those of one pod."""
+        """Marks of one pod."""
         found = dict(self.fixed)
         for key, divisor in self.numbered.items():
             found[key] = str(number // divisor)
@@ -53,24 +52,8 @@ class Marks:
 class Blueprint:
     """How the pods of one template come about.
 
-    Parameters
-    ----------
-    path
-        Of the template in the workload's text, keys and indices.
-    stem
-        Stands before the number in the pods' names.
-    scheduler_name, priority_class_name, subdomain
-        Used where the template names none; None: left out.
-    hostname
-        Whether the pod's name becomes its host name.
-    claims
-        Volume to claim; ``{pod}`` in the claim is the pod's name.
-    maker
-        The controller that the pods name; None: the owner. Jobs make the pods of a JobSet.
-    pod_group
-        PodGroup of Kubernetes that the pods are members of; None: the one that the template names, if any.
-    node_selector, tolerations
-        Added to those of the template.
+    ``path``: of the template in the workload's text. ``claims``: ``{pod}`` is the pod's name. ``maker``: controller
+    that the pods name; None: the owner. ``pod_group``: of Kubernetes; None: the template's.
     """
 
     owner: NamespacedObject
@@ -92,12 +75,12 @@ class Blueprint:
 
     @property
     def template_labels(self) -> Labels:
-        """Labels that the template itself gives its pods."""
+        """Labels of the template."""
         return (self.template.metadata.labels if self.template.metadata is not None else None) or {}
 
     @property
     def template_annotations(self) -> Labels:
-        """Annotations that the template itself gives its pods."""
+        """Annotations of the template."""
         return (self.template.metadata.annotations if self.template.metadata is not None else None) or {}
 
     def name(self, number: int) -> str:
@@ -113,7 +96,7 @@ class Blueprint:
         return {volume: claim.replace("{pod}", name) for volume, claim in self.claims.items()}
 
     def pods(self) -> Iterator[PodManifest]:
-        """The pods share their spec, so each look-up is made once per template."""
+        """Make the pods, which share their spec."""
         shared = self._spec(self.name(0))
         single = any("{pod}" in claim for claim in self.claims.values())
         owners = (self.maker or owner_reference(self.owner),)
@@ -132,7 +115,10 @@ class Blueprint:
 
     def _spec(self, name: str) -> PodSpec:
         spec = self.template.spec
-        added = {volume: _claim_volume(volume, claim) for volume, claim in self.claims_of(name).items()}
+        added = {
+            volume: VolumeEntry(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))
+            for volume, claim in self.claims_of(name).items()
+        }
         kept = tuple(volume for volume in spec.volumes or () if volume.name not in added)
         return msgspec.structs.replace(
             spec,
@@ -170,10 +156,7 @@ def upstream_pod_group(
     constraints: UpstreamSchedulingConstraints | None = None,
     priority_class: str | None = None,
 ) -> UpstreamPodGroupManifest:
-    """Make a PodGroup of Kubernetes as the controller of a workload does.
-
-    A gang needs all ``size`` pods where ``policy`` counts none; without a policy it is a gang.
-    """
+    """Make a PodGroup of Kubernetes; without a count it needs all ``size``."""
     from placer.kube.scheduling import (
         GangPolicy,
         UpstreamPodGroupManifest,
@@ -198,5 +181,70 @@ def upstream_pod_group(
     )
 
 
-def _claim_volume(volume: str, claim: str) -> VolumeEntry:
-    return VolumeEntry(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))
+_TEMPLATE_PATH = ("spec", "template")
+
+
+def deployment_blueprint(workload: DeploymentManifest) -> Blueprint:
+    """Pods of a Deployment, without the hash of the template."""
+    count = 1 if workload.spec.replicas is None else workload.spec.replicas
+    return Blueprint(workload, _TEMPLATE_PATH, workload.spec.template, workload.name, range(count))
+
+
+def stateful_set_blueprint(workload: StatefulSetManifest) -> Blueprint:
+    """Pods of a StatefulSet, numbered from ``spec.ordinals.start``, each with claims of its own."""
+    spec = workload.spec
+    count = 1 if spec.replicas is None else spec.replicas
+    start = (spec.ordinals.start if spec.ordinals is not None else None) or 0
+    names = [template.metadata.name for template in spec.volume_claim_templates or ()]
+    return Blueprint(
+        workload,
+        _TEMPLATE_PATH,
+        spec.template,
+        workload.name,
+        range(start, start + count),
+        labels=Marks(numbered={"apps.kubernetes.io/pod-index": 1}, named=("statefulset.kubernetes.io/pod-name",)),
+        hostname=True,
+        claims={name: f"{name}-{{pod}}" for name in names},
+    )
+
+
+def job_blueprint(workload: JobManifest) -> Blueprint:
+    """Pods of a batch Job: as many as may run at once."""
+    spec, uid = workload.spec, workload.metadata.uid
+    labels = {"job-name": workload.name, "batch.kubernetes.io/job-name": workload.name}
+    if uid:
+        labels |= {"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid}
+    indexed = {COMPLETION_INDEX: 1} if spec.completion_mode == "Indexed" else {}
+    return Blueprint(
+        workload,
+        _TEMPLATE_PATH,
+        spec.template,
+        workload.name,
+        range(0 if spec.suspend else job_size(spec)),
+        labels=Marks(labels, indexed),
+        annotations=Marks(numbered=indexed),
+        hostname=bool(indexed),
+        pod_group=None if spec.scheduling is None or names_group(spec.template) else workload.name,
+    )
+
+
+def job_pod_groups(workload: JobManifest) -> tuple[UpstreamPodGroupManifest, ...]:
+    """The PodGroup of a batch Job with a scheduling field."""
+    spec = workload.spec
+    if spec.scheduling is None or names_group(spec.template):
+        return ()
+    said, priority_class = spec.scheduling, spec.template.spec.priority_class_name
+    policy, constraints = said.scheduling_policy, said.scheduling_constraints
+    return (upstream_pod_group(workload, workload.name, job_size(spec), policy, constraints, priority_class),)
+
+
+def job_size(spec: JobSpec) -> int:
+    """How many pods of a batch Job run at once."""
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    return parallelism if spec.completions is None else min(parallelism, spec.completions)
+
+
+def job_finished(workload: JobManifest) -> bool:
+    """Whether a batch Job makes no more pods."""
+    conditions = (workload.status.conditions if workload.status is not None else None) or ()
+    return any(each.type in ("Complete", "Failed") and each.status == "True" for each in conditions)

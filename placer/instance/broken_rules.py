@@ -1,28 +1,22 @@
-"""Rules that bound pods break by themselves: findings, never an invalid instance (models/reading.md, "bound pods").
-
-New pods must not add to any of it, so these findings say why nothing more fits.
-"""
+"""Rules that bound pods break by themselves: findings, never an invalid instance (models/reading.md, "bound pods")."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Final, TypeVar
 
-from placer.instance.broken_neighbours import broken_affinity, broken_anti_affinity, broken_spread
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
-from placer.instance.findings import Findings
+from placer.instance.findings import Findings, counted
 from placer.instance.keys import Key, label_word
-from placer.instance.neighbours import DomainUnit
-from placer.instance.pod_index import domain_of
+from placer.instance.neighbours import DomainUnit, Neighbours
+from placer.instance.pod_index import CountedDomains, PodIndex, by_domain, domain_of, pairs_apart
 from placer.instance.problem import HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
 
-__all__ = ["broken_costs", "broken_links", "note_broken_rules"]
 
-
-def broken_costs(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Dependencies whose bound pods are too far from each other; under ``majority`` callers with more far than near."""
+def _broken_costs(instance: Instance) -> Iterator[tuple[str, str]]:
     network, bound = instance.network, instance.bound_spreads
     if network is None:
         return
@@ -64,8 +58,7 @@ def _mostly_far(
         yield f"{count} of the bound pods have more callees too far than near enough, in workload {workload}"
 
 
-def broken_links(instance: Instance) -> Iterator[tuple[str, str]]:
-    """Links that bound and terminating pods alone use beyond their capacity."""
+def _broken_links(instance: Instance) -> Iterator[tuple[str, str]]:
     network = instance.network
     if network is None:
         return
@@ -110,8 +103,8 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     _exclusive(places, findings)
     _beside_exclusive_jobs(instance, findings)
     looks = (
-        ("C8", broken_costs),
-        ("C9", broken_links),
+        ("C8", _broken_costs),
+        ("C9", _broken_links),
         ("C12", broken_affinity),
         ("C13", broken_anti_affinity),
         ("C14", broken_spread),
@@ -247,3 +240,67 @@ def _sums(pods: Iterable[Pod]) -> dict[str, int]:
         for resource, amount in pod.requests.items():
             amounts[resource] += amount
     return amounts
+
+
+Asked = TypeVar("Asked")
+_node = attrgetter("node")
+
+
+def _asking(
+    instance: Instance, what: Callable[[Neighbours], Iterable[Asked]]
+) -> tuple[dict[Asked, list[Pod]], PodIndex]:
+    bound = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND]
+    asking: dict[Asked, list[Pod]] = defaultdict(list)
+    for pod in bound:
+        for each in what(pod.neighbours):
+            asking[each].append(pod)
+    return asking, PodIndex(bound, instance.namespaces)
+
+
+def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
+    """Bound pods in whose domain no bound pod matches all their terms."""
+    asking, index = _asking(instance, lambda asked: [asked.affinity] if asked.affinity else [])
+    for terms, pods in asking.items():
+        matching = index.matching_all(term.pods for term in terms)
+        for key in dict.fromkeys(term.topology_key for term in terms):
+            alone = _outside(instance, key, pods, matching)
+            if alone:
+                who = counted({f"Pod {each}" for each in alone})
+                yield f"Pod {alone[0]}", f"C12: no bound pod in its domain of {key} matches the pod affinity of {who}"
+
+
+def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable[Pod]) -> list[Key]:
+    there = {domain_of(instance.nodes, pod.node, key) for pod in others} - {None}
+    return sorted(pod.key for pod in pods if domain_of(instance.nodes, pod.node, key) not in there)
+
+
+def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
+    """One per term and domain in which pods are together that it keeps apart."""
+    asking, index = _asking(instance, lambda asked: asked.anti_affinity)
+    meanings: dict[tuple[str, int], Mapping[str, list[Key]]] = {}  # of terms that mean the same pods
+    for term, pods in asking.items():
+        key, matched = term.topology_key, index.matching(term.pods)
+        if (key, id(matched)) not in meanings:
+            meanings[key, id(matched)] = by_domain(instance.nodes, key, matched, _node)
+        having, meant = by_domain(instance.nodes, key, pods, _node), meanings[key, id(matched)]
+        for value in sorted(having.keys() & meant.keys()):
+            pairs = pairs_apart(having[value], meant[value])
+            if pairs:
+                first, what = min(having[value]), "1 pair" if pairs == 1 else f"{pairs} pairs"
+                message = f"C13: required pod anti-affinity of Pod {first} and its like keeps {what} of bound pods"
+                yield f"Pod {first}", f"{message} apart that are in one domain, {key}={label_word(value)}"
+
+
+def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
+    """One per constraint of bound pods: their fullest domain, more than maxSkew beyond the emptiest."""
+    asking, index = _asking(instance, lambda asked: asked.spread)
+    domains = CountedDomains(instance.nodes, index, _node)
+    for limit, pods in asking.items():
+        counts = domains.counts(limit)
+        fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
+        mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()
+        most, domain = max(((counts[each], each) for each in mine), default=(0, ""))
+        if most - fewest > limit.max_skew:
+            first, where = min(pod.key for pod in pods), f"{limit.topology_key}={label_word(domain)}"
+            message = f"{where} has {most} bound pods that the spread of Pod {first} and its like counts"
+            yield f"Pod {first}", f"C14: {message}, {most - fewest} more than the fewest; maxSkew is {limit.max_skew}"

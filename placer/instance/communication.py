@@ -1,8 +1,4 @@
-"""Applications and the network: which workload calls which, and the cost of a call between two areas (C8, C9, O3).
-
-Pods are counted per area, since nodes of one zone cost the same from everywhere: three pods of ``web`` in zone ``a``
-and two of ``redis`` in zone ``b`` are six pairs over the link ``a -> b``.
-"""
+"""Applications and the network: who calls whom, and the cost of a call between two areas (C8, C9, O3)."""
 
 from __future__ import annotations
 
@@ -13,23 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from placer.instance.keys import Key
-
-__all__ = [
-    "REGION",
-    "REGION_LABEL",
-    "SAME_ZONE_COST",
-    "UNKNOWN_COST",
-    "ZONE",
-    "ZONE_LABEL",
-    "AppGroup",
-    "Area",
-    "Dependency",
-    "Link",
-    "Network",
-    "Spread",
-    "far_and_near",
-]
-
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
@@ -43,11 +22,7 @@ SAME_ZONE_COST = 1
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Each pod of ``origin`` calls each pod of ``destination`` in their AppGroup.
-
-    ``max_network_cost``: limit of a call (C8), at least 0; 0 where the object states none: one node or one zone.
-    ``min_bandwidth``: of each pair of pods on the link between them, in bit/s (C9); None: nothing.
-    """
+    """Each pod of ``origin`` calls each pod of ``destination``; ``min_bandwidth``: of each pair, in bit/s (C9)."""
 
     origin: str
     destination: str
@@ -60,13 +35,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class AppGroup:
-    """An application: its workloads and who calls whom, in the order of the object.
-
-    ``workloads``: each once, by ``selector``, else by name (KEP-260); workloads that are called and not listed come
-    last. ``algorithm``: ``topologySortingAlgorithm`` as written; empty: none. For other schedulers (``policies``), as
-    is ``order``. ``order``: workload to its place in ``status.topologyOrder``; empty where no controller has stored
-    one.
-    """
+    """An application; ``workloads`` that are only called come last; ``algorithm``, ``order``: for other schedulers."""
 
     key: Key
     workloads: tuple[str, ...] = ()
@@ -76,10 +45,7 @@ class AppGroup:
 
 
 class Area(NamedTuple):
-    """Nodes that no network cost tells apart: a zone of a region, or a single node in no region.
-
-    ``zone`` is empty for nodes of the region that name none; ``node`` is empty unless the area is one node.
-    """
+    """Nodes that no network cost tells apart: a zone, or a single ``node`` in no region."""
 
     region: str
     zone: str
@@ -92,7 +58,7 @@ class Area(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An entry of a NetworkTopology between two zones or two regions; ``kind`` is :data:`ZONE` or :data:`REGION`."""
+    """An entry of a NetworkTopology; ``kind`` is :data:`ZONE` or :data:`REGION`."""
 
     kind: str
     origin: str
@@ -109,13 +75,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The NetworkTopology and list that decide, over the nodes of an instance.
-
-    Count pods per :meth:`area`, since only "on the same node" depends on the node itself.
-
-    ``areas``: of every node of the instance. ``costs``: at least 0; a link without an entry is absent. ``capacities``:
-    in bit/s; a link without limit is absent. ``weights``: name of the list that decides; None: none.
-    """
+    """The NetworkTopology and list that decide; ``capacities``: in bit/s, absent without limit."""
 
     topology: Key
     areas: Mapping[str, Area] = field(default_factory=dict)
@@ -128,10 +88,7 @@ class Network:
         return self.areas.get(node) or Area("", "", node)
 
     def link(self, origin: Area, destination: Area) -> Link | None:
-        """Link of a call: between zones inside a region, between regions across.
-
-        None inside one area, and where one of the two is in no region.
-        """
+        """Link of a call between zones, or between regions; None in one area or without a region."""
         if origin == destination or not origin.region or not destination.region:
             return None
         if origin.region == destination.region:
@@ -143,7 +100,7 @@ class Network:
         return self.capacities.get(link)
 
     def area_cost(self, origin: Area, destination: Area) -> int:
-        """Cost of a call from a node of one area to *another* node of the other (or the same) area."""
+        """Cost of a call between *different* nodes of two areas."""
         if origin == destination:
             return SAME_ZONE_COST
         link = self.link(origin, destination)
@@ -154,7 +111,7 @@ class Network:
         return 0 if origin == destination else self.area_cost(self.area(origin), self.area(destination))
 
     def near(self, origin: Area, destination: Area, limit: int) -> bool:
-        """Whether a call between the areas is within ``limit`` (C8); inside one area every call is."""
+        """Whether a call between the areas is within ``limit`` (C8)."""
         return origin == destination or self.area_cost(origin, destination) <= limit
 
 
@@ -176,7 +133,7 @@ class Spread:
         return both
 
     def pairs(self, called: Spread) -> Iterator[tuple[Area, Area, int]]:
-        """Areas of a caller in this workload and a callee in ``called``, with the number of such pairs."""
+        """Areas of a caller here and a callee in ``called``, with the number of such pairs."""
         for origin, callers in self.areas.items():
             for destination, callees in called.areas.items():
                 yield origin, destination, callers * callees
@@ -187,11 +144,7 @@ class Spread:
 
 
 def far_and_near(network: Network, area: Area, calls: Iterable[tuple[Dependency, Spread]]) -> tuple[int, int]:
-    """How many callees of a pod in an area are too far from it, and how many are near enough (C8), without the pod
-    itself.
-
-    ``calls`` are the dependencies in which its workload is the caller, each with the placed pods of the callee.
-    """
+    """Count the callees of a pod in an area that are too far from it, and near enough (C8), without itself."""
     far = near = 0
     for dependency, callees in calls:
         for other, count in callees.areas.items():

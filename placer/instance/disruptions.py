@@ -1,7 +1,4 @@
-"""Bound pods that may never be disturbed, and budgets of those that may (D2).
-
-Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no count.
-"""
+"""Bound pods that may never be disturbed, and budgets (D2; Kubernetes ``pkg/controller/disruption``)."""
 
 from __future__ import annotations
 
@@ -18,18 +15,16 @@ from placer.instance.pod_states import is_daemon
 from placer.instance.problem import BY_MARK, DisruptionBudget, Pod, PodState
 from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
-from placer.kube.budgets import BudgetSpec, amount_of
+from placer.kube.core import BudgetSpec, amount_of
 from placer.kube.marks import KAI_FIELD, KAI_PREEMPTIBILITY, YUNIKORN_PREEMPTION, protections
 
 if TYPE_CHECKING:
     from placer.kube.base import ObjectBase
-    from placer.kube.budgets import PodDisruptionBudgetManifest
+    from placer.kube.core import PodDisruptionBudgetManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
     from placer.manifests import Objects
-
-__all__ = ["WITHOUT_OWNER", "ProtectingMarks", "Protection", "limited", "policy_budgets", "read_budgets"]
 
 WITHOUT_OWNER = "no controller would make it again"
 #: Protected under a Policy without a list of its own.
@@ -38,10 +33,7 @@ _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
 
 @dataclass(frozen=True, slots=True)
 class ProtectingMarks:
-    """Marks of other systems that protect bound pods: their own, and those of PodGroups, workloads and classes.
-
-    Objects without a protecting mark are absent.
-    """
+    """Marks of other systems that protect bound pods, by object."""
 
     groups: Mapping[GroupKey, str]
     workloads: Mapping[Maker, str]
@@ -50,16 +42,20 @@ class ProtectingMarks:
 
     @classmethod
     def of(cls, objects: Objects) -> ProtectingMarks:
-        """Those of the objects of an instance."""
+        """Marks of the objects of an instance."""
         groups: dict[str, Sequence[ObjectBase]] = {UPSTREAM: objects.upstream_pod_groups, VOLCANO: objects.pod_groups}
         groups |= {COSCHEDULING: objects.coscheduling_pod_groups}
         kai = objects.kai_pod_groups
         stated = {key: mark for each in kai for key, mark in _stated_by_kai(each)}
-        unstated = (each for each in kai if each.spec is None or not each.spec.preemptibility)
-        groups[KAI] = tuple(unstated)
+        groups[KAI] = [each for each in kai if each.spec is None or not each.spec.preemptibility]
         return cls(
             stated | {key: mark for group, each in groups.items() for key, mark in _marked("PodGroup", each, group)},
-            dict(_stated_above(objects)),
+            {
+                maker: f"{_words(name, value)} of {maker}"
+                for maker, labels, notes in all_workloads(objects)
+                for name, value, protects in protections(maker.marked_as, labels, notes)
+                if protects
+            },
             {key.name: mark for key, mark in _marked("PriorityClass", objects.priority_classes)},
             PodMakers((*objects.replica_sets, *objects.jobs)),
         )
@@ -70,20 +66,10 @@ class ProtectingMarks:
         own = next((_words(name, value) for name, value, protects in said if protects), None)
         allowed = YUNIKORN_PREEMPTION in (name for name, _, _ in said)  # what the pod says counts before its class
         named = None if allowed else self.classes.get(pod.spec.priority_class_name or "")
-        mark = own or self._of_what_it_is_in(pod, group) or named
+        above = (self.workloads.get(maker) for maker in (self.makers.with_sets(pod) if self.workloads else ()))
+        grouped = self.groups.get(group) if group is not None else None
+        mark = own or grouped or next(filter(None, above), None) or named
         return f"{mark}{BY_MARK}" if mark else ""
-
-    def _of_what_it_is_in(self, pod: PodManifest, group: GroupKey | None) -> str | None:
-        above = self.makers.with_sets(pod) if self.workloads else ()
-        said = (self.workloads.get(maker) for maker in above)
-        return (self.groups.get(group) if group is not None else None) or next(filter(None, said), None)
-
-
-def _stated_above(objects: Objects) -> Iterator[tuple[Maker, str]]:
-    for maker, labels, notes in all_workloads(objects):
-        for name, value, protects in protections(maker.marked_as, labels, notes):
-            if protects:
-                yield maker, f"{_words(name, value)} of {maker}"
 
 
 def _marked(kind: str, objects: Iterable[ObjectBase], api_group: str = "") -> Iterator[tuple[GroupKey, str]]:
@@ -108,10 +94,7 @@ def _words(name: str, value: str) -> str:
 
 
 class Protection:
-    """Which bound pods are never disturbed, whatever would be gained.
-
-    A protecting selector of the Policy takes a pod by its own labels, or by those of its namespace.
-    """
+    """Which bound pods are never disturbed."""
 
     def __init__(
         self, policies: Sequence[PolicyManifest], namespaces: Mapping[str, Mapping[str, str]], marks: ProtectingMarks
@@ -122,7 +105,7 @@ class Protection:
         self._namespaces, self._marks = namespaces, marks
 
     def reason(self, pod: PodManifest, state: PodState, priority: int, group: GroupKey | None = None) -> str:
-        """Why a bound pod is never disturbed; empty where it may be, and for any other pod."""
+        """Why a bound pod is never disturbed; empty for any other pod."""
         if state is not PodState.BOUND:
             return ""
         if is_daemon(pod.metadata):
@@ -154,10 +137,7 @@ def _selector(protected: Protected) -> tuple[Requirements, frozenset[str] | None
 def read_budgets(
     written: Iterable[PodDisruptionBudgetManifest], pods: Mapping[Key, Pod]
 ) -> tuple[DisruptionBudget, ...]:
-    """Read the budgets that mean a bound pod.
-
-    Where a status has no count, bound pods are healthy and all ``pods`` of the instance are expected.
-    """
+    """Read the budgets that mean a bound pod."""
     budgets = sorted(written, key=lambda each: (each.namespace, each.name))
     here: dict[str, list[Pod]] = {each.namespace: [] for each in budgets}
     for pod in pods.values() if here else ():
@@ -168,7 +148,7 @@ def read_budgets(
 
 
 def policy_budgets(policies: Iterable[PolicyManifest], pods: Mapping[Key, Pod]) -> Iterator[DisruptionBudget]:
-    """``disruption.maxPods`` of the Policy: the most bound pods that one placement may disturb."""
+    """``disruption.maxPods`` of the Policy, as a budget."""
     for policy in policies:
         allowed = policy.spec.disruption if policy.spec is not None else None
         if allowed is not None and allowed.max_pods is not None:
@@ -185,7 +165,7 @@ def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> Disrup
     spec = written.spec or BudgetSpec()
     wanted = None if spec.selector is None else label_requirements(spec.selector)
     meant = [] if wanted is None else [pod for pod in pods if matches(wanted, pod.labels)]
-    healthy = _bound(meant)
+    healthy = frozenset(pod.key for pod in meant if pod.state is PodState.BOUND)
     said = written.status.disruptions_allowed if written.status is not None else None
     key = Key(written.namespace, written.name)
     if said is not None:
@@ -193,12 +173,7 @@ def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> Disrup
     return DisruptionBudget(key, healthy, 0, _kept(spec, len(meant))).without(())
 
 
-def _bound(pods: Iterable[Pod]) -> frozenset[Key]:
-    return frozenset(pod.key for pod in pods if pod.state is PodState.BOUND)
-
-
 def _kept(spec: BudgetSpec, expected: int) -> int:
-    """Pods that must run, as the disruption controller counts."""
     if spec.max_unavailable is not None:
         return max(0, expected - amount_of(spec.max_unavailable, expected))
     return amount_of(spec.min_available or 0, expected)

@@ -1,42 +1,27 @@
-"""A pod's demands on a node's own properties (C3), and its ports there (C2), read from its spec.
+"""A pod's demands on a node's own properties (C3), those of its queue and marks included, and its ports there (C2).
 
-Label selectors and node selectors become sorted requirements, so that equal ones compare equal.
+Source of node groups: Volcano ``pkg/scheduler/plugins/nodegroup``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.instance.nodes import OS_LABEL, Constraints, Requirement, Term, Toleration
+from placer.instance.nodes import OS_LABEL, TOPOLOGY_POLICY, Constraints, NodeMark, Requirement, Term, Toleration
 from placer.instance.problem import HostPort
 from placer.instance.requests import is_sidecar
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
+from placer.kube.marks import NODE_GROUP, VOLCANO_NUMA
 from placer.kube.pod import Container, PodSpec, TolerationEntry
 from placer.kube.reader import Misfit, SchemaReader
 from placer.manifests.faults import Wrong, wrongs
 
 if TYPE_CHECKING:
     from placer.instance.nodes import NodeMark
-    from placer.kube.policy import ProtectedLabels
-
-__all__ = [
-    "MOST_VALUES",
-    "ConstraintsPool",
-    "Requirements",
-    "has_long_lists",
-    "host_ports",
-    "label_requirements",
-    "longer",
-    "matches",
-    "node_terms",
-    "operating_systems",
-    "read_node_selector",
-    "required_node_terms",
-    "tolerations_of",
-    "too_long",
-]
+    from placer.kube.pod import PodManifest
+    from placer.kube.volcano import NodeGroups, QueueManifest
 
 #: Each node is compared with every entry, so a huge object could keep a pass busy for minutes.
 _MOST_ENTRIES, MOST_VALUES = 200, 5_000
@@ -46,7 +31,7 @@ _MOST_ENTRIES, MOST_VALUES = 200, 5_000
 Requirements = tuple[Requirement, ...]
 
 
-def label_requirements(selector: LabelSelector | ProtectedLabels) -> Requirements:
+def label_requirements(selector: LabelSelector) -> Requirements:
     """Sorted requirements of a label selector; an empty one takes everything."""
     labels = (Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items())
     expressions = (
@@ -62,7 +47,7 @@ def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
 
 
 def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
-    """Sorted terms of a node selector, of which one must match; a term without expressions matches nothing."""
+    """Sorted terms of a node selector, of which one must match."""
     return tuple(
         sorted(
             {
@@ -74,7 +59,7 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
 
 
 def read_node_selector(written: object) -> tuple[tuple[Term, ...], tuple[Wrong, ...]]:
-    """Terms of a node selector given as plain values, outside an object, and the faults in it."""
+    """Terms of a node selector given as plain values, and the faults in it."""
     try:
         return node_terms(SchemaReader[NodeSelector](NodeSelector).read(json.dumps(written).encode())), ()
     except Misfit as misfit:
@@ -94,7 +79,7 @@ _ANY_ADDRESS = "0.0.0.0"
 
 
 class ConstraintsPool:
-    """Makes constraints; pods that ask for the same, in whatever order, share one object."""
+    """Makes constraints; pods that ask for the same share one object."""
 
     def __init__(self) -> None:
         self._by_spec: dict[object, Constraints] = {}
@@ -107,7 +92,7 @@ class ConstraintsPool:
         labels: Mapping[str, str] | None = None,
         marks: Iterable[NodeMark] = (),
     ) -> Constraints:
-        """Read the constraints of a pod with ``labels``: ``volumes`` are node affinities of its bound volumes."""
+        """Read the constraints of a pod; ``volumes`` are node affinities of its bound volumes."""
         selector = tuple(sorted((spec.node_selector or {}).items()))
         os = next(iter(operating_systems(spec, labels).values()), "")
         written = (spec.tolerations, selector, _required(spec), volumes, os, tuple(sorted(marks)))
@@ -119,10 +104,7 @@ class ConstraintsPool:
 
 
 def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[str, str]:
-    """Fields by which a pod says of which operating system its node must be; a kubelet of another rejects it.
-
-    Source: Kubernetes ``pkg/kubelet/lifecycle/predicate.go`` (1.35), which reads a label of the pod, too.
-    """
+    """Fields by which a pod states its operating system (Kubernetes ``pkg/kubelet/lifecycle/predicate.go``, 1.35)."""
     labelled = labels.get(OS_LABEL) if labels else None
     if spec.os is None and not labelled:
         return {}
@@ -134,10 +116,7 @@ def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[s
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Ports that app containers and sidecars take on the node, sorted.
-
-    With ``hostNetwork`` every container port is a host port, as the API server fills it in.
-    """
+    """Ports that app containers and sidecars take on the node; with ``hostNetwork`` all of them."""
     if spec.init_containers is None and not any(each.ports for each in spec.containers or ()):
         return ()
     found = {port for container in _staying(spec) for port in _ports(container, bool(spec.host_network))}
@@ -181,7 +160,7 @@ def _constraints(
 
 
 def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
-    """Terms of a pod's own required node affinity, of which one must match; empty where it has none."""
+    """Terms of a pod's own required node affinity."""
     required = _required(spec)
     return () if required is None else (node_terms(required),)
 
@@ -216,13 +195,96 @@ def tolerations_of(spec: PodSpec) -> tuple[Toleration, ...]:
 
 
 def _tolerations(written: tuple[TolerationEntry, ...] | None) -> tuple[Toleration, ...]:
-    return tuple(sorted({_toleration(each) for each in written or () if _compares_text(each)}))
+    return tuple(
+        sorted(
+            {
+                Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
+                for each in written or ()
+                if each.operator not in ("Lt", "Gt")  # behind a feature gate that is off by default
+            }
+        )
+    )
 
 
-def _compares_text(toleration: TolerationEntry) -> bool:
-    """Kubernetes matches Lt and Gt only behind a feature gate that is off by default."""
-    return toleration.operator not in ("Lt", "Gt")
+#: Annotation of a pod, in snapshots: the node whose kubelet rejected a pod of the same workload a short while ago.
+REJECTED_BY = "placer.dev/rejected-by"
+
+_ROOT = "root"
+#: These kubelets refuse no pod, so a pod may ask for them without a limit.
+_LOOSE = frozenset(("", "none", "best-effort"))
+_NAMED = 8
 
 
-def _toleration(written: TolerationEntry) -> Toleration:
-    return Toleration(written.key or "", written.operator or "Equal", written.value or "", written.effect or "")
+def queue_marks(queues: Iterable[QueueManifest]) -> dict[str, tuple[NodeMark, ...]]:
+    """Limits of each queue to nodes, its own or of the nearest queue above that has any."""
+    by_name = {each.name: each for each in queues}
+    own = {name: tuple(_own_marks(queue)) for name, queue in by_name.items()}
+    return {name: _nearest(name, by_name, own) for name in by_name}
+
+
+def _nearest(
+    name: str, queues: Mapping[str, QueueManifest], own: Mapping[str, tuple[NodeMark, ...]]
+) -> tuple[NodeMark, ...]:
+    seen: set[str] = set()
+    while name in queues and name not in seen:
+        if own[name]:
+            return own[name]
+        seen.add(name)
+        spec = queues[name].spec
+        name = (spec.parent if spec is not None else None) or _ROOT
+    return ()
+
+
+def _own_marks(queue: QueueManifest) -> Iterator[NodeMark]:
+    near, far = _affinity(queue)
+    wanted = sorted({*(near.required or ()), *(near.preferred or ())}) if near is not None else []
+    if wanted:
+        which = f"not in node group {wanted[0]}" if len(wanted) == 1 else f"in none of the node groups {_named(wanted)}"
+        yield _group_mark(f"node is {which} of Queue {queue.name}", "In", wanted)
+    unwanted = sorted(set(far.required or ())) if far is not None else []
+    if unwanted:
+        which = f"node group {unwanted[0]}" if len(unwanted) == 1 else f"one of the node groups {_named(unwanted)}"
+        yield _group_mark(f"node is in {which}, which Queue {queue.name} keeps its pods off", "NotIn", unwanted)
+
+
+def _affinity(queue: QueueManifest) -> tuple[NodeGroups | None, NodeGroups | None]:
+    affinity = queue.spec.affinity if queue.spec is not None else None
+    return (affinity.node_group_affinity, affinity.node_group_anti_affinity) if affinity is not None else (None, None)
+
+
+def avoided_groups(queue: QueueManifest) -> tuple[str, ...]:
+    """Node groups that a queue prefers not to use."""
+    _, far = _affinity(queue)
+    return (far.preferred if far is not None else None) or ()
+
+
+def _group_mark(refusal: str, operator: str, groups: Sequence[str]) -> NodeMark:
+    return NodeMark(refusal, Term((Requirement(NODE_GROUP, operator, tuple(groups)),)))
+
+
+def _named(groups: Sequence[str]) -> str:
+    return ", ".join(groups[:_NAMED]) + (", ..." if len(groups) > _NAMED else "")
+
+
+def numa_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
+    """The policy that a mark asks of the node's kubelet."""
+    policy = (pod.metadata.annotations or {}).get(VOLCANO_NUMA, "")
+    if policy in _LOOSE:
+        return ()
+    refusal = f"node is without a NodeResourceTopology of policy {policy}, which annotation {VOLCANO_NUMA} asks for"
+    return (NodeMark(refusal, Term((), (Requirement(TOPOLOGY_POLICY, "In", (policy,)),))),)
+
+
+def rejection_marks(pod: PodManifest) -> tuple[NodeMark, ...]:
+    """Excludes the node whose kubelet has just rejected a pod like it."""
+    node = (pod.metadata.annotations or {}).get(REJECTED_BY)
+    if not node:
+        return ()
+    refusal = "node's kubelet rejected a pod of the same workload a short while ago"
+    return (NodeMark(refusal, Term((), (Requirement("metadata.name", "NotIn", (node,)),))),)
+
+
+def label_mark(label: str, annotation: str) -> NodeMark:
+    """The node must carry a label: enough for a pod alone that an annotation wants in one domain of it."""
+    refusal = f"node is without the label {label}, which annotation {annotation} asks for"
+    return NodeMark(refusal, Term((Requirement(label, "Exists"),)))

@@ -1,17 +1,12 @@
-"""Expansion: the PodGroups and pods that controllers would make of workloads without any pod in the instance.
+"""Expansion: the PodGroups and pods that controllers would make of workloads without any pod.
 
-The caller decides whether anything is expanded: offline it is, in a cluster it is not. VCJobs become a PodGroup and
-pods, webhook defaults applied; other workloads become pods with the labels that their controllers set. Pods are written
-out with the whole template of the workload's own text, not only with the fields that are read.
-
-Source: volcano ``pkg/controllers/job`` (``createJobPod``, ``createOrUpdatePodGroup``, ``getMinTaskMember``) and
-``pkg/webhooks/admission/jobs/mutate``.
+Source: volcano ``pkg/controllers/job`` and ``pkg/webhooks/admission/jobs/mutate``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import cached_property
@@ -20,28 +15,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from placer.errors import BadInstance, Fault
-from placer.instance.blueprints import Blueprint, Marks, owner_reference
-from placer.instance.eligibility import label_requirements, matches
-from placer.instance.findings import Finding
-from placer.instance.pod_makers import LEADER_WORKER_SET, SET_LABELS
-from placer.instance.workload_blueprints import (
+from placer.instance.blueprints import (
+    Blueprint,
+    Marks,
     deployment_blueprint,
     job_blueprint,
     job_finished,
     job_pod_groups,
+    owner_reference,
     stateful_set_blueprint,
 )
+from placer.instance.eligibility import label_requirements, matches
+from placer.instance.findings import Finding
+from placer.instance.pod_makers import LEADER_WORKER_SET, SET_LABELS
 from placer.kube.base import Labels, LabelSelector, Metadata, NamespacedObject, OwnerReference, controller
 from placer.kube.pod import PodManifest
 
 if TYPE_CHECKING:
-    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
+    from placer.kube.apps import ReplicaSetManifest
     from placer.kube.scheduling import UpstreamPodGroupManifest
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
-
-__all__ = ["LIMIT", "Expansion", "documents", "expand", "suspended_workloads"]
-
 
 TASK = "volcano.sh/task-spec"
 PARTITION = "volcano.sh/partition-id"
@@ -57,14 +51,12 @@ _INHERITED = (
 )
 
 
-def volcano_job_finished(job: VolcanoJobManifest) -> bool:
-    """Whether the controller makes no more pods of the job."""
+def _volcano_job_finished(job: VolcanoJobManifest) -> bool:
     state = job.status.state if job.status is not None else None
     return state is not None and state.phase in _FINISHED
 
 
-def task_name(index: int, task: TaskEntry) -> str:
-    """Name of a task; the webhook gives ``default0``, ``default1``, ... to those without."""
+def _task_name(index: int, task: TaskEntry) -> str:
     return task.name or f"default{index}"
 
 
@@ -73,8 +65,7 @@ def replicas(task: TaskEntry) -> int:
     return 1 if task.replicas is None else task.replicas
 
 
-def task_minimum(task: TaskEntry) -> int:
-    """Least pods of a task: as stated, else its least partitions, else all."""
+def _task_minimum(task: TaskEntry) -> int:
     if task.min_available is not None:
         return task.min_available
     partitions = task.partition_policy
@@ -83,29 +74,24 @@ def task_minimum(task: TaskEntry) -> int:
     return replicas(task)
 
 
-def pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
-    """Names of a job's PodGroup, the one in use first; older releases took the job's name."""
+def _pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
     return (f"{job.name}-{job.metadata.uid}", job.name) if job.metadata.uid else (job.name,)
 
 
-def volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
-    """Make the PodGroup of a job.
-
-    A queue that the job leaves out stays out: the namespace may name one.
-    """
+def _volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     from placer.kube.volcano import PodGroupManifest, PodGroupSpec
 
     spec, metadata = job.spec, job.metadata
     tasks = list(enumerate(spec.tasks or ()))
-    minimums = {task_name(index, task): task_minimum(task) for index, task in tasks}
+    minimums = {_task_name(index, task): _task_minimum(task) for index, task in tasks}
     policies = tuple(
-        _partition_policy(task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
+        _partition_policy(_task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
     )
     return PodGroupManifest(
         api_version="scheduling.volcano.sh/v1beta1",
         kind="PodGroup",
         metadata=Metadata(
-            name=pod_group_names(job)[0],
+            name=_pod_group_names(job)[0],
             namespace=metadata.namespace,
             labels=metadata.labels,
             annotations=metadata.annotations,
@@ -138,15 +124,8 @@ def _partition_policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
     )
 
 
-def volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
-    """Blueprint of each task that waits for no other; ``group`` is the name of the job's PodGroup."""
-    for index, task in enumerate(job.spec.tasks or ()):
-        if not _depends_on(task):
-            yield _task_blueprint(job, group, index, task)
-
-
 def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskEntry) -> Blueprint:
-    name, spec, partitions = task_name(index, task), job.spec, task.partition_policy
+    name, spec, partitions = _task_name(index, task), job.spec, task.partition_policy
     shared = {"volcano.sh/job-name": job.name, "volcano.sh/queue-name": spec.queue or DEFAULT_QUEUE, TASK: name}
     number = {"volcano.sh/task-index": 1}
     inherited = {key: value for key, value in (job.metadata.annotations or {}).items() if key in _INHERITED}
@@ -156,6 +135,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         "volcano.sh/job-version": "0",
         "volcano.sh/job-retry-count": "0",
     }
+    volumes = {f"{job.name}-volume-{number}": volume for number, volume in enumerate(spec.volumes or ())}
     numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
     return Blueprint(
         owner=job,
@@ -170,25 +150,19 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         annotations=Marks(shared | own | numa | inherited, number),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name,
-        claims=_job_claims(job),
+        claims={name: volume.volume_claim_name or name for name, volume in volumes.items()},
     )
-
-
-def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
-    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
-    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
 
 
 def _depends_on(task: TaskEntry) -> tuple[str, ...]:
     return (task.depends_on.name if task.depends_on is not None else None) or ()
 
 
-def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
-    """Partitions that do not come out even, and tasks whose pods do not exist yet."""
+def _volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
     subject = f"Job {job.namespace}/{job.name}"
     yield from _unreachable_minimums(job, subject)
     for index, task in enumerate(job.spec.tasks or ()):
-        name, partitions, waits = task_name(index, task), task.partition_policy, _depends_on(task)
+        name, partitions, waits = _task_name(index, task), task.partition_policy, _depends_on(task)
         if partitions is not None:
             wanted = partitions.total_partitions * partitions.partition_size
             if replicas(task) != wanted:
@@ -203,9 +177,8 @@ def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
 
 
 def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Finding]:
-    """Volcano's webhook refuses a job with minimums that cannot be reached."""
     tasks = list(enumerate(job.spec.tasks or ()))
-    minimums = [(f"task {task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
+    minimums = [(f"task {_task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
     minimums.append(("the job", job.spec.min_available, sum(replicas(task) for _, task in tasks)))
     for what, minimum, most in minimums:
         if minimum is not None and minimum > most:
@@ -226,12 +199,8 @@ _HASH = "pod-template-hash"
 _Owner = tuple[str, str, str, str]
 
 
-class Census:
-    """The pods of an instance by who made them, those that have ended included.
-
-    A pod belongs to the controller among its owners, a ReplicaSet standing for its Deployment; where that link is
-    missing, the ReplicaSet's name tells. Pods without owners, as in cleaned exports, are told by labels and names.
-    """
+class _Census:
+    """Pods without owners, as in cleaned exports, are known by labels and names."""
 
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
         self._above = {(each.namespace, each.name): controller(each.metadata) for each in replica_sets}
@@ -271,7 +240,6 @@ class Census:
         self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
 
     def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
-        """Objects that name a workload without pods by another uid, so they are of an earlier one of its name."""
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         for uid, by in self._owned.get(key, {}).items():
             message = (
@@ -294,11 +262,6 @@ class Census:
                 self._by_stem[(pod.namespace, stem)].append(labels)
 
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
-        """Whether any pod belongs to a workload.
-
-        ``selector`` of a Deployment or StatefulSet must match the labels of a pod without owners; None: names tell
-        nothing.
-        """
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         uids, uid = self._owned.get(key, {}), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
@@ -316,7 +279,6 @@ class Census:
         return any(matches(requirements, labels) for labels in found)
 
     def has_named(self, blueprint: Blueprint) -> bool:
-        """Whether a pod without owners has a name of the blueprint's and all labels of its template."""
         if not self._orphans:
             return False
         wanted = blueprint.template_labels.items()
@@ -331,8 +293,7 @@ def _group(owner: OwnerReference) -> str:
     return owner.api_version.rpartition("/")[0]
 
 
-def owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
-    """Whether an object names a workload as the one that made it."""
+def _owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
     owner = controller(metadata)
     if owner is None or (_group(owner), owner.kind, owner.name) != (workload.group, workload.kind, workload.name):
         return False
@@ -345,11 +306,7 @@ LIMIT = 300_000
 
 @dataclass(frozen=True)
 class Expansion:
-    """Objects that workloads would make, workload by workload in the order of the input.
-
-    ``pod_groups`` are Volcano's, ``upstream_pod_groups`` those of Kubernetes; no two blueprints give the same name.
-    Findings are tasks that could not be expanded or are odd, and names that are taken; sorted.
-    """
+    """Objects that workloads would make, in the order of the input, each name once."""
 
     pod_groups: tuple[PodGroupManifest, ...] = ()
     upstream_pod_groups: tuple[UpstreamPodGroupManifest, ...] = ()
@@ -373,21 +330,13 @@ class _Candidate:
 
     @property
     def size(self) -> int:
-        """Number of its pods."""
         return sum(len(blueprint.numbers) for blueprint in self.blueprints)
 
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
-    """Make the PodGroups and pods of every workload that has no pod in the instance.
-
-    ``only_added``: expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
-
-    Raises
-    ------
-    BadInstance
-        More than :data:`LIMIT` pods would be made.
-    """
-    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
+    """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
+    alive = [each for each in _candidates(objects) if each.workload.metadata.deletion_timestamp is None]
+    chosen = _without_pods(objects, [each for each in alive if not only_added or objects.is_added(each.workload)])
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
@@ -395,7 +344,7 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
-    """Workloads of kinds that are read, which make no pods since they are suspended."""
+    """Workloads that make no pods since they are suspended."""
     jobs = [each for each in objects.jobs if each.spec.suspend]
     return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
 
@@ -408,59 +357,44 @@ def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[Upst
                 yield group
 
 
-def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
-    workload = candidate.workload
-    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
-
-
 def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
     if not candidates:
         return []
-    census, total, found = Census(objects.pods, objects.replica_sets), 0, []
+    census, total, chosen = _Census(objects.pods, objects.replica_sets), 0, []
     for each in candidates:
         if not census.has_pods(each.workload, each.selector):
             total += each.size
-            _check_total(total, each.workload, objects)
+            if total > LIMIT:
+                subject = f"{each.workload.kind} {each.workload.namespace}/{each.workload.name}"
+                found, most = f"{total:,} pods with those of the workloads before it", f"at most {LIMIT:,} pods in all"
+                raise BadInstance([Fault(objects.source(each.workload), None, subject, "spec", found, most)])
             if not any(map(census.has_named, each.blueprints)):
                 others = tuple(census.of_other_uids(each.workload)) if each.size else ()
-                found.append(replace(each, findings=(*each.findings, *others)))
-    return found
-
-
-def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
-    """Raises before so many pods take all memory."""
-    if total > LIMIT:
-        subject = f"{workload.kind} {workload.namespace}/{workload.name}"
-        found = f"{total:,} pods with those of the workloads before it"
-        raise BadInstance(
-            [Fault(objects.source(workload), None, subject, "spec", found, f"at most {LIMIT:,} pods in all")]
-        )
+                chosen.append(replace(each, findings=(*each.findings, *others)))
+    return chosen
 
 
 def _candidates(objects: Objects) -> Iterator[_Candidate]:
-    """First come those whose pods' names are fixed in a cluster too."""
-    groups = _PodGroups(objects.pod_groups)
+    known: dict[str, dict[str, PodGroupManifest]] = defaultdict(dict)
+    for each in objects.pod_groups:
+        known[each.namespace][each.name] = each
     for vcjob in objects.volcano_jobs:
-        if not volcano_job_finished(vcjob) and vcjob.spec.tasks:
-            name, group = groups.of(vcjob)
-            blueprints = tuple(volcano_job_blueprints(vcjob, name))
-            yield _Candidate(vcjob, blueprints, None, group, findings=tuple(volcano_job_findings(vcjob)))
+        if not _volcano_job_finished(vcjob) and vcjob.spec.tasks:
+            name, group = _pod_group(vcjob, known[vcjob.namespace])
+            tasks = enumerate(vcjob.spec.tasks)
+            blueprints = tuple(_task_blueprint(vcjob, name, *each) for each in tasks if not _depends_on(each[1]))
+            yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
-    for stateful_set in _stateful_sets(objects):
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}  # which make their StatefulSets
+    for stateful_set in objects.stateful_sets:
+        if (stateful_set.namespace, (stateful_set.metadata.labels or {}).get(LEADER_WORKER_SET)) in of_sets:
+            continue
         yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
             yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
     for deployment in objects.deployments:
         yield _Candidate(deployment, (deployment_blueprint(deployment),), deployment.spec.selector)
-
-
-def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
-    """A LeaderWorkerSet that is there makes the pods of its StatefulSets."""
-    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
-    for each in objects.stateful_sets:
-        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
-            yield each
 
 
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:
@@ -481,39 +415,27 @@ def _of_sets(objects: Objects) -> Iterator[_Candidate]:
         yield _Candidate(workers_set, workers.blueprints, None, None, workers.pod_groups, workers.findings)
 
 
-class _PodGroups:
-    def __init__(self, groups: Iterable[PodGroupManifest]) -> None:
-        self._by_namespace: dict[str, dict[str, PodGroupManifest]] = {}
-        for group in groups:
-            self._by_namespace.setdefault(group.namespace, {})[group.name] = group
-
-    def of(self, job: VolcanoJobManifest) -> tuple[str, PodGroupManifest | None]:
-        """Name of a job's PodGroup, and the PodGroup itself where it is yet to be made."""
-        known = self._by_namespace.get(job.namespace, {})
-        for name in pod_group_names(job):
-            if name in known:
-                return name, None
-        for name, group in known.items():
-            if name.startswith(f"{job.name}-") and owned_by(group.metadata, job):
-                return name, None
-        made = volcano_job_pod_group(job)
-        return made.name, made
+def _pod_group(job: VolcanoJobManifest, known: Mapping[str, PodGroupManifest]) -> tuple[str, PodGroupManifest | None]:
+    for name in _pod_group_names(job):
+        if name in known:
+            return name, None
+    for name, group in known.items():
+        if name.startswith(f"{job.name}-") and _owned_by(group.metadata, job):
+            return name, None
+    made = _volcano_job_pod_group(job)
+    return made.name, made
 
 
-def _ends_by_chance(owner: NamespacedObject) -> bool:
-    from placer.kube.apps import DeploymentManifest, JobManifest
-
-    return isinstance(owner, DeploymentManifest | JobManifest)
+#: API group and kind of workloads whose pods' names end by chance.
+_BY_CHANCE = (("apps", "Deployment"), ("batch", "Job"))
 
 
 def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[Finding]) -> Iterator[Blueprint]:
-    """Pods of Deployments and batch Jobs take another name where theirs is taken, since it ends by chance in a cluster
-    too.
-    """
+    """Names of Deployments' and batch Jobs' pods end by chance in a cluster, so another one does where it is taken."""
     taken = {(pod.namespace, pod.name) for pod in objects.pods}
     for blueprint in blueprints:
         settled = blueprint
-        if _clashes(blueprint, taken) and _ends_by_chance(blueprint.owner):
+        if _clashes(blueprint, taken) and (blueprint.owner.group, blueprint.owner.kind) in _BY_CHANCE:
             settled = replace(blueprint, stem=f"{blueprint.stem}-{blueprint.owner.kind.lower()}")
         clashes = _clashes(settled, taken)
         if clashes:
@@ -539,15 +461,7 @@ _POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
 def documents(objects: Objects) -> Iterator[Document]:
-    """Write PodGroups, then pods, as ``kubectl apply`` takes them, with everything that their workload states.
-
-    Owners are written only where the workload has a uid: the API server refuses a reference without one.
-
-    Raises
-    ------
-    BadInstance
-        Too many pods would be made.
-    """
+    """Write PodGroups, then pods, as ``kubectl apply`` takes them; owners need a uid."""
     made = expand(objects)
     groups: tuple[PodGroupManifest | UpstreamPodGroupManifest, ...] = (*made.pod_groups, *made.upstream_pod_groups)
     for group in groups:

@@ -12,19 +12,13 @@ from placer.legible import found_like
 if TYPE_CHECKING:
     from placer.codes import FindingCode
 
-__all__ = ["Finding", "Findings", "counted"]
-
 #: Missing objects that are compared with those there are, and how many of these at most: input may be hostile.
 HINTED, COMPARED = 20, 1_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """Something in the input that cannot be as meant; ``--strict`` makes it an error.
-
-    ``code`` is one of :data:`placer.codes.FINDINGS`, ``object`` is ``Kind namespace/name``, and ``message`` is one
-    sentence that names the objects and values involved.
-    """
+    """Something in the input that cannot be as meant; ``object`` is ``Kind namespace/name``."""
 
     code: FindingCode
     object: str
@@ -60,16 +54,12 @@ class Findings:
         self._found.update(found)
 
     def several(self, code: FindingCode, subject: str, after: str, before: str = "") -> None:
-        """Note the same of one more object: one finding names the first and counts the others."""
+        """Note the same of one more object."""
         self.noted += 1
         self._alike.setdefault((code, before, after), set()).add(subject)
 
     def missing(self, target: str, subject: str, known: Collection[str] = ()) -> None:
-        """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it.
-
-        Where the target is there and cannot be read, the note is that ``subject`` depends on it. ``known`` are names
-        of its kind that are there, one of which may be meant.
-        """
+        """Note that ``subject`` names ``target``, which is absent; ``known``: names that may be meant."""
         self.noted += 1
         if known:
             self._known[target.partition(" ")[0]] = known
@@ -94,19 +84,12 @@ class Findings:
         return tuple(sorted(self._found | unknown | alike))
 
     def _like(self, target: str) -> str:
-        """Which name that is there may be meant, to be appended."""
         kind, _, rest = target.partition(" ")
         known = self._known.get(kind, ())
         return found_like(rest.rpartition(" ")[2], known) if len(known) <= COMPARED else ""
 
 
 def counted(subjects: set[str]) -> str:
-    """Name the first of some objects, and how many others there are.
-
-    Examples
-    --------
-    >>> counted({"Pod default/b", "Pod default/a"}), counted({"Node n1"})
-    ('Pod default/a and 1 other', 'Node n1')
-    """
+    """Name the first of some objects, and how many others there are."""
     first, others = min(subjects), len(subjects) - 1
     return f"{first} and {others} other{'s' if others > 1 else ''}" if others else first

@@ -1,12 +1,11 @@
 """Gangs: demands of PodGroup objects, and their member pods by role and subgroup (C5, C6, C7).
 
-Source: Volcano ``pkg/scheduler/api`` (group annotations, role, the order in which subGroupPolicies take pods); the pod
-labels of the coscheduling plugin, now and in its first releases; KEP-4671 (``spec.schedulingGroup`` of 1.36,
-``spec.workloadRef`` of 1.35).
+Source: Volcano ``pkg/scheduler/api``; coscheduling's pod labels, now and first; KEP-4671.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import GroupKey, Key
-from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, VOLCANO, YUNIKORN, gangs_named, task_group
+from placer.instance.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
+from placer.instance.mark_gangs import VOLCANO as VOLCANO
 from placer.instance.pod_makers import JOB_SET, JOB_SETS, LEADER_WORKER_SET, LEADER_WORKER_SETS
 from placer.instance.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
 from placer.instance.problem import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
@@ -34,43 +34,9 @@ if TYPE_CHECKING:
     from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.scheduling import (
         UpstreamPodGroupManifest,
-        UpstreamPodGroupSpec,
         UpstreamSchedulingPolicy,
         WorkloadManifest,
     )
-
-__all__ = [
-    "COMPLETION_INDEX",
-    "COSCHEDULING",
-    "GROUP_ANNOTATIONS",
-    "GROUP_INDEX",
-    "GROUP_LABELS",
-    "JOB_EXCLUSIVE_TOPOLOGY",
-    "KAI",
-    "REPLICA_EXCLUSIVE_TOPOLOGY",
-    "SUB_GROUP_EXCLUSIVE_TOPOLOGY",
-    "SUB_GROUP_INDEX",
-    "UPSTREAM",
-    "VOLCANO",
-    "Gang",
-    "GangReader",
-    "PodEntry",
-    "Slot",
-    "SubGroupSplitter",
-    "assemble",
-    "call_roster",
-    "created",
-    "find_slot",
-    "group_priority",
-    "named_group",
-    "names_group",
-    "note_misplaced_names",
-    "owner_gang",
-    "role",
-    "upstream_name",
-    "workload_gangs",
-]
-
 
 UPSTREAM = "scheduling.k8s.io"
 COSCHEDULING = "scheduling.x-k8s.io"
@@ -78,14 +44,11 @@ KAI = "scheduling.run.ai"
 
 
 @dataclass(frozen=True, slots=True)
-class SubGroupSplitter:
-    """A ``subGroupPolicy`` takes the pods that its selector matches, and splits them by the values of its keys."""
-
+class _SubGroupSplitter:
     requirements: Requirements
     keys: tuple[str, ...]
 
     def values(self, labels: Labels) -> tuple[str, ...] | None:
-        """Values that name a pod's subgroup of the policy; None where the policy does not take it."""
         if not self.keys or not matches(self.requirements, labels):
             return None
         values = tuple(labels.get(key, "") for key in self.keys)
@@ -94,19 +57,16 @@ class SubGroupSplitter:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """A PodGroup object as read; its ``group`` has no pods yet, nor the priority that they give.
+    """A PodGroup object as read; its ``group`` has no pods yet.
 
-    ``priority``: value of the class that the object names; None: it names none. ``priority_field``: source and text of
-    that name. ``splitters``: one per policy, in the order in which they are asked. ``unsupported``: why none of its
-    pods is bound, since part of it is not modelled (C4); empty: nothing. ``topology_keys``: node labels of each of
-    which one domain must hold all of its pods (C7 by label). ``never_preempts``: whether its ``preemptionPolicy`` is
-    Never; None where its pods decide.
+    ``priority``: of the class that it names. ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by
+    label. ``never_preempts``: None where its pods decide.
     """
 
     group: Group
     priority: int | None = None
     priority_field: str = ""
-    splitters: tuple[SubGroupSplitter, ...] = ()
+    splitters: tuple[_SubGroupSplitter, ...] = ()
     unsupported: str = ""
     topology_keys: tuple[str, ...] = ()
     never_preempts: bool | None = None
@@ -158,7 +118,7 @@ class GangReader:
         return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
-        """Read a PodGroup of the coscheduling plugin, which has a least number of pods and nothing else."""
+        """Read a PodGroup of the coscheduling plugin."""
         from placer.kube.scheduler_plugins import CoschedulingPodGroupSpec
 
         spec = written.spec or CoschedulingPodGroupSpec()
@@ -172,7 +132,7 @@ class GangReader:
         return Gang(group)
 
     def of_kai(self, written: KaiPodGroupManifest) -> Gang:
-        """Read a PodGroup of KAI; its queue is of a kind that is not read (a finding of ``notices``)."""
+        """Read a PodGroup of KAI."""
         from placer.kube.kai import KaiPodGroupSpec
 
         key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
@@ -186,7 +146,7 @@ class GangReader:
         return Gang(group, *named, unsupported="; ".join(_not_modelled_of_kai(spec)))
 
     def of_marks(self, read: MarkedGang, missing: str | None = None) -> Gang:
-        """Make the gang that marks of pods declare; ``missing`` names an object of it that must be there and is not."""
+        """Make the gang that marks of pods declare; ``missing``: an absent object of it."""
         queue, key = None, read.key
         topology, limit = self._topology(read.topology, str(key), f"annotation {VOLCANO_TOPOLOGY_MODE}")
         if key.api_group == VOLCANO:
@@ -222,21 +182,19 @@ class GangReader:
         value, where = self._class_named(spec.priority_class_name, key)
         if value is None and spec.priority is not None:
             value, where = spec.priority, "spec.priority"
-        constraints = spec.scheduling_constraints
+        constraints, parent = spec.scheduling_constraints, spec.parent_composite_pod_group_name
+        refused = f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
         return Gang(
             group,
             value,
             where,
-            unsupported=_not_modelled(spec),
+            unsupported=refused,
             topology_keys=tuple(each.key for each in (constraints and constraints.topology) or ()),
             never_preempts=self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name),
         )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
-        """Read the gangs that a Workload of v1alpha1 declares; in later versions it is a template and declares none.
-
-        ``keys`` are its gangs by the names in pods: each replica key of a pod group is one.
-        """
+        """Read those gangs of a Workload of v1alpha1 that have ``keys``."""
         declared = {each.name: each for each in (written.spec.pod_groups if written.spec is not None else None) or ()}
         for key in keys:
             pod_group = declared.get(key.name.split("/")[1])
@@ -247,20 +205,17 @@ class GangReader:
                 yield Gang(Group(key, min_member=min_member, topology=topology, created=made, invalid=invalid))
 
     def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
-        """Stand in for a PodGroup that no object declares: that of a workload, or an absent one (a finding)."""
+        """Stand in for the PodGroup of a workload, or for an absent one (a finding)."""
         if key.api_group in _OWNERS:
-            return self._of_owner(key, members)
+            alive = [entry for entry in members if entry.state in _COUNTED]
+            made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
+            return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
         for entry in members:
             self.findings.missing(str(key), f"Pod {entry.key}")
         return self.absent(key)
 
-    def _of_owner(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
-        alive = [entry for entry in members if entry.state in _COUNTED]
-        made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
-        return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
-
     def absent(self, key: GroupKey) -> Gang:
-        """Stand in for a PodGroup that pods name and that is absent or not read: its pods wait."""
+        """Stand in for a PodGroup that is absent or not read: its pods wait."""
         if key in self.unread:
             return Gang(Group(key), unsupported=f"its version is not read, of API {key.api_group}")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
@@ -322,11 +277,6 @@ def _least_pods(policy: UpstreamSchedulingPolicy | None, field: str) -> tuple[in
     return policy.gang.min_count, None
 
 
-def _not_modelled(spec: UpstreamPodGroupSpec) -> str:
-    parent = spec.parent_composite_pod_group_name
-    return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
-
-
 def _not_modelled_of_kai(spec: KaiPodGroupSpec) -> Iterator[str]:
     if spec.sub_groups:
         yield f"spec.subGroups: {len(spec.sub_groups)} of them, and subgroups of KAI are not modelled"
@@ -342,9 +292,9 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
 
-def _splitter(policy: volcano.SubGroupPolicyEntry) -> SubGroupSplitter:
+def _splitter(policy: volcano.SubGroupPolicyEntry) -> _SubGroupSplitter:
     requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
-    return SubGroupSplitter(requirements, policy.match_label_keys or ())
+    return _SubGroupSplitter(requirements, policy.match_label_keys or ())
 
 
 #: The older name comes second, as in Volcano.
@@ -366,7 +316,7 @@ Slot = tuple[int, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod as its group sees it; ``state`` None: it has succeeded. ``stated`` is its own priority, None: none."""
+    """A pod as its group sees it; ``state`` None: it has succeeded; ``stated``: its own priority."""
 
     pod: PodManifest
     key: Key
@@ -390,15 +340,13 @@ _READ_BY = {
 
 
 def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the gang that a pod names; None where it names none.
+    """Find the gang that a pod names.
 
-    Of several that exist the one counts that the pod's scheduler would read, an object before a mark; else objects in
-    the order upstream, Volcano, coscheduling, KAI, then marks in the order of their table. Without an existing object
-    or a mark, the first name in that order counts.
+    Of several the one counts that exists and that the pod's scheduler would read, objects before marks.
     """
     metadata = pod.metadata
     names = (
-        (UPSTREAM, upstream_name(pod.spec)),
+        (UPSTREAM, _upstream_name(pod.spec)),
         (VOLCANO, _first(metadata.annotations, GROUP_ANNOTATIONS)),
         (COSCHEDULING, _first(metadata.labels, GROUP_LABELS)),
         (KAI, _first(metadata.annotations, (KAI_GROUP,))),
@@ -412,14 +360,11 @@ def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], fi
         read = _READ_BY.get(scheduler_of(pod), ())
         named.sort(key=lambda key: (key.api_group not in read, key not in objects))
     existing = list(dict.fromkeys(key for key in named if key in known))
-    _note_two_groups(f"Pod {namespace}/{metadata.name}", existing, findings)
-    return next(iter(existing or named))
-
-
-def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
     if len(existing) > 1:
-        named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
-        findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
+        several = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
+        before, after = f"PodGroup {several} are named by ", ", expected one; the first counts"
+        findings.several("TwoGroups", f"Pod {namespace}/{metadata.name}", after, before)
+    return next(iter(existing or named))
 
 
 def names_group(template: PodTemplateSpec) -> bool:
@@ -427,11 +372,10 @@ def names_group(template: PodTemplateSpec) -> bool:
     metadata = template.metadata
     if metadata is not None and _first(metadata.annotations, (*GROUP_ANNOTATIONS, KAI_GROUP)):
         return True
-    return bool(metadata is not None and _first(metadata.labels, GROUP_LABELS)) or bool(upstream_name(template.spec))
+    return bool(metadata is not None and _first(metadata.labels, GROUP_LABELS)) or bool(_upstream_name(template.spec))
 
 
-def upstream_name(spec: PodSpec) -> str:
-    """The pod's gang of Kubernetes itself; empty: none."""
+def _upstream_name(spec: PodSpec) -> str:
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name or ""
     if spec.workload_ref is None:
@@ -447,15 +391,13 @@ def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
     for pod in pods:
         reference = pod.spec.workload_ref
         if reference is not None and pod.spec.scheduling_group is None:
-            gang = GroupKey(UPSTREAM, pod.namespace, upstream_name(pod.spec))
+            gang = GroupKey(UPSTREAM, pod.namespace, _upstream_name(pod.spec))
             found.setdefault(Key(pod.namespace, reference.name or ""), set()).add(gang)
     return found
 
 
 def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way
-    round.
-    """
+    """Note names of PodGroups that are a label in place of an annotation, or the reverse."""
     for pod in pods:
         for stands, written, keys, read in (
             ("label", pod.metadata.labels, GROUP_ANNOTATIONS, "an annotation"),
@@ -473,12 +415,7 @@ def role(metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
-    return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)
-
-
-def find_slot(splitters: Iterable[SubGroupSplitter], labels: Labels) -> Slot | None:
-    """Find the first policy that takes a pod, and its subgroup there; None where no policy does."""
+def _find_slot(splitters: Iterable[_SubGroupSplitter], labels: Labels) -> Slot | None:
     for index, splitter in enumerate(splitters):
         values = splitter.values(labels)
         if values is not None:
@@ -495,34 +432,26 @@ def call_roster(
     *,
     owners: bool = False,
 ) -> list[PodEntry]:
-    """Find the state and group of every pod; with ``owners`` its workload's where it names no PodGroup.
-
-    Returns
-    -------
-    list of PodEntry
-        Sorted by key: pods that are pending, nominated or have a node, and those that succeeded in a gang of Volcano or
-        Kueue, which count them on.
-    """
+    """Find the state and group of every pod, sorted; with ``owners`` its workload's where it names no PodGroup."""
     entries, strangers = [], dict[GroupKey, set[str]]()
-    owned = owner_gang if owners else _no_gang
     for key, pod, state in _present(pods, ownership):
-        group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
+        group = named_group(pod, key.namespace, gangs, findings)
+        if group is None and owners:
+            group = _owner_gang(pod, key.namespace)
         if group is not None and is_daemon(pod.metadata):
             strangers.setdefault(group, set()).add(f"Pod {key}")
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = _counts(state, gang)
+        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = _slot(gang, pod, counts=counts)
-        entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
+        slot = _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
+        of_yunikorn = group is not None and group.api_group == YUNIKORN
+        own_role = task_group(pod.metadata) if of_yunikorn else role(pod.metadata)
+        entries.append(PodEntry(pod, key, state, stated, group, own_role, slot, counts))
     _note_strangers(strangers, gangs, findings)
     return entries
-
-
-def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
-    return find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
 
 
 def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
@@ -531,10 +460,6 @@ def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[Gro
         if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
             message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
             findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
-
-
-def _counts(state: PodState | None, gang: Gang) -> bool:
-    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
 
 
 _JOBS = "batch"
@@ -555,12 +480,7 @@ def _present(pods: Iterable[PodManifest], ownership: Ownership) -> Iterator[tupl
             yield key, pod, state
 
 
-def _no_gang(_pod: PodManifest, _namespace: str) -> None:
-    return None
-
-
-def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
-    """The gang of a pod's JobSet, replica of a LeaderWorkerSet or Indexed Job; None: none."""
+def _owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
     labels = pod.metadata.labels or {}
     if labels.get(JOB_SET):
         return GroupKey(JOB_SETS, namespace, labels[JOB_SET])
@@ -576,10 +496,8 @@ def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
 def group_priority(
     gang: Gang, members: Iterable[PodEntry], default: int, findings: Findings, *, class_decides: bool
 ) -> int:
-    """Priority of a waiting group: that of its least urgent pending or running pod, since quotas on classes see pods
-    alone.
+    """Priority of a waiting group: of its least urgent pod, since quotas on classes see pods alone.
 
-    ``default``: where neither pods nor PodGroup state any. ``findings``: takes disagreement between these.
     ``class_decides``: the class of the PodGroup decides, where it names one.
     """
     stated = [(entry.stated, entry.key) for entry in members if entry.stated is not None]
@@ -600,20 +518,13 @@ def _note_priorities(gang: Gang, stated: Sequence[tuple[int, Key]], findings: Fi
 
 
 def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Group, Mapping[Slot, int]]:
-    """Put its pods that are pending, run or have succeeded, sorted by key, into a PodGroup.
-
-    Returns
-    -------
-    Group
-        With pods, subgroups and priority.
-    Mapping
-        Slot to index in the group's ``sub_groups``.
-    """
+    """Put its pods, sorted, into a PodGroup; returns the index in ``sub_groups`` of each slot, too."""
     slots: dict[Slot, list[PodEntry]] = {}
     for entry in members:
         if entry.slot is not None:
             slots.setdefault(entry.slot, []).append(entry)
     ordered = sorted(slots, key=_natural)
+    succeeded = Counter(entry.role for entry in members if entry.state is None and entry.counts)
     group = replace(
         gang.group,
         sub_groups=tuple(_sub_group(gang.group.policies, slot, slots[slot]) for slot in ordered),
@@ -621,7 +532,7 @@ def assemble(gang: Gang, members: Sequence[PodEntry], priority: int) -> tuple[Gr
         class_priority=gang.priority,
         pending=_keys(members, PodState.PENDING),
         bound=_keys(members, PodState.BOUND),
-        succeeded=_by_role(filter(_counts_on, members)),
+        succeeded=dict(sorted(succeeded.items())),
         finished=_keys(members, None),
     )
     return group, {slot: index for index, slot in enumerate(ordered)}
@@ -639,23 +550,11 @@ def _sub_group(policies: tuple[SubGroupPolicy, ...], slot: Slot, entries: list[P
 
 
 def _natural(slot: Slot) -> tuple[int, list[tuple[int, str]]]:
-    """By policy, then by values, numbers by their size."""
     return slot[0], [(len(value) if value.isdecimal() else 0, value) for value in slot[1]]
 
 
 def _keys(entries: Iterable[PodEntry], state: PodState | None) -> tuple[Key, ...]:
     return tuple(entry.key for entry in entries if entry.state is state)
-
-
-def _counts_on(entry: PodEntry) -> bool:
-    return entry.state is None and entry.counts
-
-
-def _by_role(entries: Iterable[PodEntry]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for entry in entries:
-        counts[entry.role] = counts.get(entry.role, 0) + 1
-    return dict(sorted(counts.items()))
 
 
 def _first(values: Labels | None, names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Names by which users call a group, and the groups that namespace, labels and names select."""
+"""Names by which users call a group, and the groups that namespace and labels select."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from placer.errors import UsageError
-from placer.instance.domain_units import JOB_NAMES
 from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbour_demand import JOB_NAMES
 from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
 from placer.instance.problem import Instance, Pod
 from placer.kube.marks import KUEUE_GROUP
 from placer.legible import alike, found_like
 from placer.manifests.label_selectors import matches, parse_label_selector
-
-__all__ = ["EVERY", "HOME", "CalledGroup", "Selection", "full_name", "group_of", "one_of", "waiting_like"]
 
 NAMED = 8  #: groups that wait, of those that a message names
 
@@ -41,7 +39,7 @@ def full_name(key: GroupKey) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CalledGroup:
-    """A group as a user names it, by itself or by one of its pods; empty ``kind`` and ``api_group``: any."""
+    """A group as a user names it, by itself or by a pod; empty ``kind`` and ``api_group``: any."""
 
     name: str
     namespace: str | None = None
@@ -54,8 +52,6 @@ class CalledGroup:
 
         Examples
         --------
-        >>> CalledGroup.of("ml/train")
-        CalledGroup(name='train', namespace='ml', kind='', api_group='')
         >>> CalledGroup.of("podgroup.kueue.x-k8s.io/ml/train").api_group, CalledGroup.of("pod/train-0").kind
         ('kueue.x-k8s.io', 'pod')
         """
@@ -67,10 +63,7 @@ class CalledGroup:
         return cls(name, place, kind, api_group) if is_kind else cls(name, place)
 
     def groups(self, instance: Instance, home: str = HOME) -> set[GroupKey]:
-        """The groups that are meant: those with pending pods where there are any, else the group of a pod.
-
-        Without a namespace they are those in ``home`` where it has some, else those in any namespace.
-        """
+        """The groups that are meant, those in ``home`` and with pending pods first."""
         named = self._named(instance, home)
         found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
         found = found or self._of_workload(instance, home)
@@ -97,7 +90,6 @@ class CalledGroup:
         return (self.kind in _PODS) is (key.kind == "Pod") and self.api_group in ("", key.api_group)
 
     def _of_workload(self, instance: Instance, home: str) -> set[GroupKey]:
-        """The waiting groups of a workload that its users know by this name, and not by that of its PodGroup."""
         if self.kind not in ("", *_WORKLOADS):
             return set()
         found = {group_of(pod) for pod in instance.pending if self._is_of_workload(pod)}
@@ -119,34 +111,19 @@ class CalledGroup:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Groups that are asked about: all, or those of one namespace and with some labels.
-
-    ``namespace``: None: any. ``selector``: labels of one of their pods, as ``kubectl -l`` takes them; None: any.
-    """
+    """Groups that are asked about, by namespace and by labels of a pod."""
 
     namespace: str | None = None
     selector: str | None = None
 
     @property
     def words(self) -> str:
-        """Which these are, to be appended; empty for all.
-
-        Examples
-        --------
-        >>> f"groups{Selection('ml', 'app=train').words}"
-        'groups of namespace ml with pods of app=train'
-        """
+        """Which these are, to be appended; empty for all."""
         parts = ((" of namespace ", self.namespace), (" with pods of ", self.selector))
         return "".join(f"{before}{value}" for before, value in parts if value is not None)
 
     def groups(self, instance: Instance) -> list[GroupKey]:
-        """Find them, in the order of the instance; a pod that runs in none is a group of its own.
-
-        Raises
-        ------
-        UsageError
-            The selector does not parse.
-        """
+        """Find them, in the order of the instance, or raise UsageError."""
         alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
         found = [key for key in (*instance.groups, *alone) if self.namespace in (None, key.namespace)]
         if self.selector is None:

@@ -1,30 +1,6 @@
-"""From Kubernetes objects to an instance: every object read as models/reading.md says, in one place to start from.
+"""From Kubernetes objects to an instance (models/reading.md), in one place to start from.
 
-Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
-
-========================================  =================================================================
-module                                    reads
-========================================  =================================================================
-here                                      Node, Policy, and each pod with its place in its group
-``expansion``                             pods of Deployments, Jobs and other workloads that have none yet
-``numa``                                  NodeResourceTopology, and demands of pods on zones
-``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
-``queues``                                Queue, PriorityClass
-``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
-``mark_gangs``                            gangs that labels and annotations of other systems declare
-``pod_makers``                            who makes a pod
-``pod_states``                            which pods are pending, bound or another scheduler's
-``requests``, ``eligibility``             amounts of a pod on its node, and the nodes it may use
-``neighbour_demand``, ``pod_index``       demands of a pod on the pods around it, and the pods meant
-``domain_units``                          which pods must be in one domain of a node label
-``unsupported``                           demands that are not modelled and refused (C4)
-``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
-``unread``                                objects that cannot be read, and pods that wait for them
-``ignored_fields``, ``ignored_marks``     fields and marks that limit waiting pods and that no rule reads
-``unread_kinds``                          kinds that are not read and whose pods wait, and suspended work
-``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
-``notices``, ``broken_rules``             findings about the whole
-========================================  =================================================================
+Everything is sorted by name first, so the order of the input leaves no trace in the result.
 """
 
 from __future__ import annotations
@@ -36,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
+from placer.instance import ignored_fields, notices
 from placer.instance.app_groups import (
     AppGroupMember,
     Application,
@@ -46,8 +23,7 @@ from placer.instance.app_groups import (
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
 from placer.instance.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
-from placer.instance.domain_units import exclusive_job_keys, pod_set_label, pod_set_units, units_of_group
-from placer.instance.eligibility import ConstraintsPool, host_ports
+from placer.instance.eligibility import ConstraintsPool, host_ports, label_mark, numa_marks, rejection_marks
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import (
@@ -65,40 +41,22 @@ from placer.instance.gangs import (
     note_misplaced_names,
     workload_gangs,
 )
-from placer.instance.ignored_fields import note_ignored_fields, note_managed_elsewhere
-from placer.instance.ignored_marks import (
-    note_marks_above,
-    note_marks_around,
-    note_marks_ignored,
-    note_marks_of_daemons,
-)
 from placer.instance.kept_pods import KeptPods
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
-from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
+from placer.instance.neighbour_demand import (
+    NeighboursPool,
+    exclusive_job_keys,
+    pod_set_label,
+    pod_set_units,
+    read_namespaces,
+    too_many_neighbours,
+    units_of_group,
+)
 from placer.instance.neighbours import DomainUnit
 from placer.instance.network_topologies import read_cost_lists, read_network
-from placer.instance.node_marks import label_mark, numa_marks, rejection_marks
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
-from placer.instance.notices import (
-    network_matters,
-    note_app_groups,
-    note_ignored,
-    note_inadmissible,
-    note_limits_without_tree,
-    note_names_without_nodes,
-    note_network,
-    note_numatopologies,
-    note_preferences,
-    note_refused,
-    note_scheduled_once,
-    note_unlimited_bandwidth,
-    note_unread_owners,
-    note_unread_queues,
-    note_unread_room,
-)
-from placer.instance.numa.node_resource_topology import caught_up, read_numa
-from placer.instance.numa.numa_demand import DemandPool
+from placer.instance.numa.node_resource_topology import DemandPool, caught_up, read_numa
 from placer.instance.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
 from placer.instance.problem import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
 from placer.instance.queues import Priorities, Queues
@@ -113,14 +71,10 @@ from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.instance.expansion import Expansion
-    from placer.instance.numa.numa_values import NumaNode
     from placer.kube import core
     from placer.kube import policy as kube
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
-
-__all__ = ["PodReader", "make_instance", "node_of", "read_nodes", "read_policy"]
-
 
 #: PreferNoSchedule keeps no pod off.
 _EFFECTS = ("NoSchedule", "NoExecute")
@@ -156,12 +110,10 @@ def _ready(node: core.NodeManifest) -> bool:
 
 
 def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
-    """Read the policy of an instance: the only one there is (reading refuses a second), else the default."""
+    """Read the policy of an instance, else the default."""
     spec = written[0].spec if written else None
-    return _policy(spec) if spec is not None else Policy()
-
-
-def _policy(spec: kube.PolicySpec) -> Policy:
+    if spec is None:
+        return Policy()
     return Policy(
         levels=LEVELS if spec.levels is None else spec.levels,
         network_cost=spec.network_cost or "all",
@@ -184,13 +136,9 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PodReader:
-    """Reads pods; holds the objects that their fields refer to.
-
-    ``gangs``, ``groups``: PodGroups, and the same with their pods, stand-ins for absent ones included. ``sub_groups``:
-    index in its group; a pod in none is absent. ``demands``: None: no node has NUMA zones. ``own_leaders``:
-    LeaderWorkerSets whose leaders have a template of their own. ``class_decides``: whether the class of a PodGroup is
-    its priority, whatever its pods state. ``pool``, ``neighbours``: make values that equal pods share.
+class _PodReader:
+    """``sub_groups``: index in its group. ``demands``: None: no node has NUMA zones. ``own_leaders``: LeaderWorkerSets
+    whose leaders have their own template.
     """
 
     nodes: Mapping[str, Node]
@@ -210,7 +158,6 @@ class PodReader:
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
     def read(self, entry: PodEntry, kept: KeptPods | None = None) -> Pod:
-        """Make the pod of one entry, unless it is kept and would be the same."""
         group = self._group(entry)
         queue, node = self._queue(entry, group), self._node(entry)
         make = partial(self._made, entry, group, queue, node)
@@ -221,7 +168,6 @@ class PodReader:
         return kept.pod(entry.pod, (*own, *around), make, self.findings)
 
     def _of_group(self, group: GroupKey | None) -> Iterator[object]:
-        """Yields all of a group that its pods depend on."""
         if group is not None:
             gang = self.gangs.get(group)
             yield self.groups[group].priority, self.refusals.gangs.get(group), self.protection.of_group(group)
@@ -232,9 +178,10 @@ class PodReader:
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending = state is PodState.PENDING
-        app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
+        app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        self._note_too_many(entry)
+        for wrong in too_many_neighbours(pod.spec) if not pending else ():
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -275,19 +222,13 @@ class PodReader:
         return None if own == self._priority(entry) else own
 
     def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
-        """The group decides, as with the priority, else the pod, else its class."""
         gang = self.gangs.get(group) if group is not None else None
         if gang is not None and gang.never_preempts is not None:
             return gang.never_preempts
         spec = entry.pod.spec
         return bool(self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name))
 
-    def _note_too_many(self, entry: PodEntry) -> None:
-        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
-
     def _node(self, entry: PodEntry) -> str | None:
-        """Gives the name as the node itself holds it, so that pods share it; an absent node is a finding of its pod."""
         name = node_of(entry)
         node = self.nodes.get(name) if name is not None else None
         if node is None:
@@ -335,10 +276,8 @@ def make_instance(
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states, with every finding, sorted.
 
-    ``objects``: each sound in itself; their order does not matter. ``scheduler_name``: whose pending pods are ours,
-    ``*``: any; None: any offline, ``placer`` in a cluster. ``cluster``: the objects are those of a live cluster: of
-    workloads only those that came by ``--with`` are expanded. ``gates``: in a cluster: pods that carry the hold gate
-    alone are ours (``--enforce gates``). ``kept``: pods of an earlier reading, by manifests that are the same objects.
+    ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any offline, ``placer`` in a cluster.
+    ``cluster``: only workloads that came by ``--with`` are expanded. ``gates``: pods with the hold gate alone are ours.
 
     Raises
     ------
@@ -350,7 +289,7 @@ def make_instance(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
-    note_managed_elsewhere(made, findings)
+    ignored_fields.note_managed_elsewhere(made, findings)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -368,7 +307,9 @@ def make_instance(
     gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
     groups, sub_groups = _groups(gangs, entries, reader, class_decides=policy.class_decides)
     present = [entry for entry in entries if entry.state is not None]
-    _check_nodes(nodes, present)
+    pending = sum(entry.state is PodState.PENDING for entry in present)
+    if pending and not nodes:
+        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
     applications = read_app_groups(objects.app_groups, findings)
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
@@ -382,7 +323,7 @@ def make_instance(
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
     zoned = demands if zones else None
-    reads = PodReader(
+    reads = _PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
         _own_leaders(objects),
         policy.class_decides,
@@ -414,7 +355,7 @@ def make_instance(
         absent_work=absent_work(objects, ownership),
     )
     _note(instance, objects, present, findings)
-    note_ignored_fields(instance, objects, entries, findings)
+    ignored_fields.note_ignored_fields(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
@@ -430,7 +371,6 @@ _APART = frozenset(
 
 
 def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
-    """Yields all that any pod depends on, beside its manifest, node, queue and group."""
     yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
     yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
 
@@ -448,15 +388,12 @@ def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Find
         return nodes
     off = "C10" in policy.rules_off
     stated = read_numa(objects.node_resource_topologies, nodes, Findings() if off else findings)
-    nodes = {name: replace(node, topology_policy=_policy_of(stated.get(name))) for name, node in nodes.items()}
+    policies = {name: numa.policy for name, numa in stated.items()}
+    nodes = {name: replace(node, topology_policy=policies.get(name, "")) for name, node in nodes.items()}
     if off:
         return nodes
     zones = caught_up(stated, objects.node_resource_topologies, objects.pods, demands, findings)
     return {name: replace(node, numa=zones.get(name)) for name, node in nodes.items()}
-
-
-def _policy_of(numa: NumaNode | None) -> str:
-    return numa.policy if numa is not None else ""
 
 
 def _topology(
@@ -484,8 +421,8 @@ def _unread_gangs(objects: Objects) -> Set[GroupKey]:
 def _marked_gangs(
     pods: Iterable[PodManifest], simulated: Container[Key] | None, reader: GangReader
 ) -> dict[GroupKey, Gang]:
-    """In a cluster Volcano's controller makes the PodGroup of its mark, so pods outside ``simulated`` wait without
-    it.
+    """In a cluster Volcano's controller makes the PodGroup of its mark, so pods outside ``simulated`` wait
+    without it.
     """
     gangs = []
     for read in read_marks(pods, reader.findings):
@@ -546,12 +483,6 @@ def _groups(
     return groups, sub_groups
 
 
-def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[PodEntry]) -> None:
-    pending = sum(entry.state is PodState.PENDING for entry in entries)
-    if pending and not nodes:
-        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
-
-
 def _network(
     objects: Objects,
     policy: Policy,
@@ -560,14 +491,13 @@ def _network(
     sizes: Mapping[Key, int],
     findings: Findings,
 ) -> Network | None:
-    """Findings about the network are left out where no rule looks at it."""
-    matters = network_matters(policy, applications)
+    matters = notices.network_matters(policy, applications)
     told = findings if matters else Findings()
     network = read_network(objects.network_topologies, policy, nodes, told, objects.config_maps)
     costs_matter = matters and network is not None and "C8" not in policy.rules_off
-    note_app_groups(applications, sizes, costs_matter, findings)
+    notices.note_app_groups(applications, sizes, costs_matter, findings)
     if matters:
-        note_network(network, applications, findings)
+        notices.note_network(network, applications, findings)
     return network
 
 
@@ -594,33 +524,33 @@ def _refusals(
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    note_ignored(objects, findings)
+    notices.note_ignored(objects, findings)
     if "C10" not in instance.policy.rules_off:
-        note_numatopologies(objects, findings)
+        notices.note_numatopologies(objects, findings)
     _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
-    note_unread_queues(instance, objects.kai_pod_groups, findings)
-    note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
+    notices.note_unread_queues(instance, objects.kai_pod_groups, findings)
+    notices.note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     pods = [entry.pod for entry in entries if entry.state in standing]
-    note_marks_ignored(pods, findings)
-    note_marks_above(pods, objects, findings)
-    note_marks_of_daemons(pods, findings)
-    note_marks_around(instance, objects, findings)
-    note_unread_room(instance, objects, findings)
-    note_unlimited_bandwidth(pods, instance, findings)
+    ignored_fields.note_marks_ignored(pods, findings)
+    ignored_fields.note_marks_above(pods, objects, findings)
+    ignored_fields.note_marks_of_daemons(pods, findings)
+    ignored_fields.note_marks_around(instance, objects, findings)
+    notices.note_unread_room(instance, objects, findings)
+    notices.note_unlimited_bandwidth(pods, instance, findings)
     if not objects.hyper_nodes:
-        note_limits_without_tree(instance, findings)
-    note_names_without_nodes(instance, findings)
+        notices.note_limits_without_tree(instance, findings)
+    notices.note_names_without_nodes(instance, findings)
     note_broken_rules(instance, findings)
 
 
 def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
-    note_refused(instance, alone, findings)
-    note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
+    notices.note_refused(instance, alone, findings)
+    notices.note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]
     asked = {instance.pods[entry.key].queue for entry in pending}
-    note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
-    note_inadmissible(pods, findings)
+    notices.note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
+    notices.note_inadmissible(pods, findings)

@@ -1,11 +1,4 @@
-"""JobSets: the pods and PodGroups that their controller, and the Jobs that it makes, would make.
-
-Jobs are called ``<set>-<replicated job>-<index>``. Their pods have the same labels, and do not exist yet where the Job
-waits for others.
-
-Source: sigs.k8s.io/jobset ``pkg/controllers`` (``constructJob``, ``labelAndAnnotateObject``, ``workload_builder``) and
-``pkg/util/placement``, v0.12.
-"""
+"""JobSets: the pods and PodGroups that their controllers would make (jobset ``pkg/controllers``, v0.12)."""
 
 from __future__ import annotations
 
@@ -14,14 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from placer.instance.blueprints import Blueprint, Marks, owner_reference, upstream_pod_group
+from placer.instance.blueprints import Blueprint, Marks, job_blueprint, job_size, owner_reference, upstream_pod_group
 from placer.instance.findings import Finding
 from placer.instance.gangs import JOB_EXCLUSIVE_TOPOLOGY
-from placer.instance.workload_blueprints import job_blueprint, job_size
 from placer.kube.apps import JobManifest
 from placer.kube.base import Metadata
 from placer.kube.job_sets import (
-    JobSetJobScheduling,
     JobSetManifest,
     JobSetScheduling,
     JobSetTargetScheduling,
@@ -29,9 +20,7 @@ from placer.kube.job_sets import (
     ReplicatedJob,
 )
 from placer.kube.pod import TolerationEntry
-from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
-
-__all__ = ["JobSetExpansion", "job_set_finished"]
+from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamScheduling
 
 _PREFIX = "jobset.sigs.k8s.io/"
 _NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -163,7 +152,6 @@ class JobSetExpansion:
         return {f"{_PREFIX}{name}": value for name, value in marks.items()}
 
     def _exclusive(self, replicated: ReplicatedJob) -> dict[str, str]:
-        """Annotations of the replicated job go before the set's."""
         found: dict[str, str] = {}
         own = replicated.template.metadata.annotations if replicated.template.metadata is not None else None
         for written in (self.job_set.metadata.annotations or {}, own or {}):
@@ -191,7 +179,6 @@ class JobSetExpansion:
     def _of_rest(
         self, rest: Sequence[ReplicatedJob], scheduling: JobSetScheduling
     ) -> dict[tuple[str, int | None], UpstreamPodGroupManifest]:
-        """One PodGroup in all; one each where some of these jobs wait for others or have one of their own."""
         waits = self._in_order or any(each.depends_on for each in self._replicated)
         if scheduling.replicated_jobs or waits:
             return {(each.name, None): self._group(each.name, [each], (scheduling,)) for each in rest}
@@ -215,11 +202,11 @@ class JobSetExpansion:
         self,
         ending: str,
         members: Sequence[ReplicatedJob],
-        said: Sequence[JobSetScheduling | JobSetTargetScheduling | JobSetJobScheduling],
+        said: Sequence[UpstreamScheduling],
         copies: int | None = None,
     ) -> UpstreamPodGroupManifest:
-        policies: Iterator[UpstreamSchedulingPolicy | None] = (each.scheduling_policy for each in said)
-        constraints: Iterator[UpstreamSchedulingConstraints | None] = (each.scheduling_constraints for each in said)
+        policies = (each.scheduling_policy for each in said)
+        constraints = (each.scheduling_constraints for each in said)
         sizes = ((_replicas(each) if copies is None else copies) * job_size(each.template.spec) for each in members)
         return upstream_pod_group(
             self.job_set,

@@ -1,4 +1,4 @@
-"""Pods as they were made before: of a manifest that is still the same among the same, no pod is made again."""
+"""Pods as they were made before."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING
 
 from placer.instance.problem import Pod
 from placer.kube.pod import PodManifest
-from placer.manifests.kept_objects import KeptObjects
+from placer.manifests.validation import KeptObjects
 
 if TYPE_CHECKING:
     from placer.instance.findings import Findings
 
-__all__ = ["KeptFacts", "KeptPods"]
-
 
 class KeptPods:
-    """Pods by their manifests, each with all else that it was made of.
-
-    A pod of which there is a finding is made every time.
-    """
+    """Pods by their manifests and all else that they were made of; one with a finding is not kept."""
 
     def __init__(self) -> None:
         self._around: object = None
@@ -28,23 +23,13 @@ class KeptPods:
         self._used: set[int] = set()
 
     def among(self, around: object) -> None:
-        """Make pods from now on with these around them, which all pods depend on; compared by value."""
+        """Make pods from now on with these around them, compared by value."""
         if around != self._around:
             self._around = around
             self._known.clear()
 
     def pod(self, manifest: PodManifest, depends_on: object, make: Callable[[], Pod], findings: Findings) -> Pod:
-        """A pod as it was made before, or is made now.
-
-        Parameters
-        ----------
-        manifest
-            The same object as long as nothing in it has changed.
-        depends_on
-            What the pod depends on besides; compared by value.
-        make, findings
-            Makes the pod; takes what there is to report of it.
-        """
+        """A kept pod, else a new one; ``manifest`` is the same object as long as nothing in it changes."""
         known = self._known.get(id(manifest))
         if known is None or known[1] != depends_on:
             before = findings.noted
@@ -65,7 +50,7 @@ class KeptPods:
 
 @dataclass(frozen=True)
 class KeptFacts:
-    """What a loop knows of single objects from one pass to the next; no other state of the cluster is kept."""
+    """What a loop knows of single objects from one pass to the next."""
 
     objects: KeptObjects = field(default_factory=KeptObjects)
     pods: KeptPods = field(default_factory=KeptPods)

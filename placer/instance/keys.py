@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GroupKey", "Key", "label_word"]
-
 
 def label_word(value: str) -> str:
-    """A value of a label for people: ``""`` for the empty one, which counts as any other does."""
+    """A value of a label for people: ``""`` for the empty one."""
     return value or '""'
 
 
@@ -23,12 +21,9 @@ class Key(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """Identity of a group.
+    """Identity of a group: ``api_group`` of its PodGroup or owner, empty for a pod by itself.
 
-    ``api_group`` is that of a PodGroup (``scheduling.k8s.io``, ``scheduling.volcano.sh``, ``scheduling.x-k8s.io``),
-    that of the owner for a gang of one (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for a
-    pod that is a gang of one. A gang of a Workload of ``scheduling.k8s.io/v1alpha1`` is a PodGroup named
-    ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
+    A gang of a Workload of v1alpha1 is called ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
     """
 
     api_group: str
@@ -37,7 +32,7 @@ class GroupKey(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """``PodGroup``, also for an owner that declares a gang, or ``Pod`` for a pod in no group."""
+        """``PodGroup``, or ``Pod`` for a pod in no group."""
         return "PodGroup" if self.api_group else "Pod"
 
     def as_dict(self) -> dict[str, str]:

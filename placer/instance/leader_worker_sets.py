@@ -1,9 +1,6 @@
-"""LeaderWorkerSets: the pods and PodGroups that their controller, and the StatefulSets that it makes, would make.
+"""LeaderWorkerSets: the pods and PodGroups that their controllers would make (lws ``pkg/controllers``, v0.10).
 
-A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ... Workers that wait for a
-ready leader do not exist yet, and then the gang is the leader.
-
-Source: sigs.k8s.io/lws ``pkg/controllers`` (StatefulSets) and ``pkg/webhooks/pod_webhook.go`` (labels of pods), v0.10.
+A replica is a gang: a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ...
 """
 
 from __future__ import annotations
@@ -26,8 +23,6 @@ from placer.instance.pod_makers import LEADER_WORKER_SET
 from placer.kube.base import OwnerReference
 from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
 from placer.kube.scheduling import UpstreamPodGroupManifest
-
-__all__ = ["LeaderWorkerSetExpansion"]
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 _UNIQUE = "UniquePerReplica"

@@ -1,11 +1,8 @@
-"""Gangs that marks of other systems declare: their names and minimums, and the marks that refuse a gang (C4, C5).
+"""Gangs that marks of other systems declare (:mod:`placer.kube.marks`): names, minimums, refusals (C4, C5).
 
-The table of marks is :mod:`placer.kube.marks`. A mark that cannot be read makes its gang invalid, or its pod
-unsupported, since half a gang is worse than none.
-
-Source: Koordinator ``apis/extension/coscheduling.go`` and ``pkg/scheduler/plugins/coscheduling/core``; Kueue
-``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache`` and ``pkg/common/utils``; Volcano
-``pkg/controllers/podgroup``; Grove ``operator/api/common/labels.go``.
+A mark that cannot be read makes its gang invalid, or its pod unsupported, since half a gang is worse than none. Source:
+Koordinator ``apis/extension``; Kueue ``pkg/controller/jobs/pod``; YuniKorn ``k8shim pkg/cache``; Volcano
+``pkg/controllers/podgroup``; Grove ``operator/api/common``.
 """
 
 from __future__ import annotations
@@ -32,32 +29,12 @@ if TYPE_CHECKING:
     from placer.kube.volcano import GangTopologySpec
     from placer.manifests import Objects
 
-__all__ = [
-    "GROVE",
-    "KOORDINATOR",
-    "KUEUE",
-    "LIGHT",
-    "MARK_GROUPS",
-    "VOLCANO",
-    "VOLCANO_GANG",
-    "YUNIKORN",
-    "Bearer",
-    "MarkedGang",
-    "added_refusals",
-    "gangs_named",
-    "inherited_marks",
-    "read_marks",
-    "refusals_alone",
-    "task_group",
-]
-
 T = TypeVar("T")
 
 VOLCANO = "scheduling.volcano.sh"
 #: Stand-ins for an API group in the keys of gangs that marks declare.
 LIGHT, KOORDINATOR = "pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordinator.sh"
 KUEUE, YUNIKORN, GROVE = "kueue.x-k8s.io", "yunikorn.apache.org", "scheduler.grove.io"
-MARK_GROUPS = (LIGHT, KOORDINATOR, KUEUE, YUNIKORN, VOLCANO, GROVE)
 
 #: Annotations for which Volcano's controller makes a PodGroup that is more than its pods one by one.
 VOLCANO_GANG = (marks.VOLCANO_GROUP_MINIMUM, marks.VOLCANO_TOPOLOGY_MODE, marks.VOLCANO_TOPOLOGY_TIER)
@@ -102,8 +79,6 @@ _MOST = 2**31
 
 
 class _TaskGroup(msgspec.Struct, rename="camel"):
-    """An entry of YuniKorn's ``task-groups``; only placeholders use more than its name and minimum."""
-
     name: str
     min_member: int
     node_selector: object = None
@@ -112,7 +87,6 @@ class _TaskGroup(msgspec.Struct, rename="camel"):
 
     @property
     def ignored(self) -> str:
-        """Fields that limit nodes; those of the pods themselves decide."""
         said = {"nodeSelector": self.node_selector, "tolerations": self.tolerations, "affinity": self.affinity}
         return " and ".join(field for field, value in said.items() if value)
 
@@ -126,7 +100,7 @@ class _GatherSpec(msgspec.Struct, rename="camel"):
 
 
 class Bearer(NamedTuple):
-    """An object that may bear marks; ``key``: the gang that it is of or declares, if any."""
+    """An object that may bear marks, and its gang."""
 
     gang: GroupKey | None
     subject: str
@@ -135,12 +109,10 @@ class Bearer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MarkedGang:
-    """A gang that marks of pods declare.
+    """A gang that marks of pods declare; the API group of ``key`` is a stand-in for the system.
 
-    ``key``: its API group is a stand-in for the system. ``min_member``, ``roles``: least placed pods, in all and per
-    role. ``stated``: the mark that states the minimum. ``invalid``: the mark that cannot be read; None where all can.
-    ``unsupported``: why none of its pods is bound; empty: they may be. ``pods``: those that bear the mark and have not
-    failed, sorted by name.
+    ``roles``: minimum per role. ``stated``: the mark of the minimum. ``invalid``: the mark that cannot be read.
+    ``pods``: those that bear the mark and have not failed, sorted.
     """
 
     key: GroupKey
@@ -154,7 +126,7 @@ class MarkedGang:
 
 
 def gangs_named(metadata: Metadata, namespace: str) -> list[GroupKey]:
-    """The gangs that the marks of a pod name, in the order in which they count."""
+    """The gangs that the marks of a pod name, those that count first."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
     if _LABELS.isdisjoint(labels) and _NOTES.isdisjoint(notes):
         return []
@@ -196,7 +168,7 @@ def _value(metadata: Metadata, place: Place, key: str) -> str | None:
 
 
 def inherited_marks(objects: Objects, pods: Iterable[PodManifest]) -> tuple[PodManifest, ...]:
-    """Give pods the marks of their owners: the minimum as Volcano's controller does, a topology as KAI does."""
+    """Give pods the marks of their owners, as Volcano's controller and KAI do."""
     written = [(maker, notes) for maker, _, notes in all_workloads(objects)]
     written += [(Maker.of(each), each.metadata.annotations or {}) for each in objects.replica_sets]
     stated = {maker: found for maker, notes in written if (found := _inherited(maker, notes))}
@@ -238,7 +210,7 @@ def _inheriting(pod: PodManifest, stated: Mapping[Maker, Mapping[str, str]], mak
 
 
 def read_marks(pods: Iterable[PodManifest], findings: Findings) -> Iterator[MarkedGang]:
-    """Read every gang that marks of pods declare; pods of DaemonSets and static ones are in none."""
+    """Read every gang that marks of pods declare."""
     bearers: dict[GroupKey, list[PodManifest]] = {}
     for pod in pods:
         for key in gangs_named(pod.metadata, pod.namespace):
@@ -255,7 +227,6 @@ class _GangMarks:
         self._fault: str | None = None
 
     def read(self) -> MarkedGang:
-        """Read the minimum, the roles and their faults."""
         if self._key.api_group == GROVE:
             wanting = f"label {marks.GROVE_GANG}: {self._key.name}, and no PodGang of {GROVE} is read"
             return MarkedGang(self._key, max(1, len(self._pods)), unsupported=wanting, pods=self._pods)
@@ -337,7 +308,6 @@ class _GangMarks:
         return MarkedGang(self._key, total, dict(sorted(roles.items())), stated, pods=self._pods)
 
     def _stated(self, key: str) -> dict[str, PodManifest]:
-        """Pods that have ended are asked, too."""
         texts: dict[str, PodManifest] = {}
         for pod in self._all:
             text = _value(pod.metadata, Place.ANNOTATION, key)
@@ -412,11 +382,7 @@ def _decoded(text: str, kind: type[T]) -> T:
 
 
 def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findings: Findings) -> dict[GroupKey, str]:
-    """Find the gangs to which marks add more than is modelled, and why; a preference among them is a finding.
-
-    ``bearers`` are PodGroups and pods, in gangs or alone; ``gangs`` are all, since some name others to be admitted
-    with.
-    """
+    """Find the gangs, and others that they name, to which marks add more than is modelled, and why."""
     adding = [each for each in bearers if not _ADDING.isdisjoint(each.metadata.annotations or {})]
     _note_preferences(adding, findings)
     by_name: dict[Key, list[GroupKey]] = {}
@@ -447,7 +413,7 @@ def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:
-    """Why a pod in no gang is refused: its marks describe a gang without name, or add to one."""
+    """Why a pod in no gang is refused by its marks."""
     labels, notes = metadata.labels or {}, metadata.annotations or {}
     if (_LOOKED_AT.isdisjoint(labels) and _LOOKED_AT.isdisjoint(notes)) or is_daemon(metadata):
         return

@@ -1,7 +1,4 @@
-"""Costs of each namespace to everybody, and a budget of it: beyond it the namespace's newest groups wait.
-
-Only text of tenants counts, so that the answer depends on no clock.
-"""
+"""Costs of each namespace to everybody, and a budget of them, which depends on no clock."""
 
 from __future__ import annotations
 
@@ -15,18 +12,14 @@ from placer.instance.findings import Finding
 from placer.instance.keys import Key
 from placer.instance.problem import Group, Instance, Pod
 
-__all__ = ["NamespaceBudget", "NamespaceCost", "dearest", "namespace_costs", "parse_budget", "within_budget"]
-
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBudget:
-    """Most that the pods of one namespace may cost, running ones included.
+    """Most that the pods of one namespace may cost.
 
-    ``terms``: distinct terms of pod affinity and anti-affinity, spread constraints, host ports, and the demands on
-    nodes (selector, affinity, tolerations) as one. ``resources``: distinct resources that they request. ``bytes``: text
-    of their labels and annotations.
+    ``terms``: distinct ones of affinity, spread, host ports and demands on nodes. ``bytes``: of labels and annotations.
     """
 
     terms: int = 10_000
@@ -38,9 +31,7 @@ class NamespaceBudget:
 class NamespaceCost:
     """Cost of one namespace, by the names of :class:`NamespaceBudget`.
 
-    ``waiting`` are those of the ``pending`` pods that are beyond the budget; ``daemons`` include pods for which room is
-    held. ``part`` of the seconds of arrays and search is its own: as much as of the distinct kinds of pods, for each of
-    which there is a row. It decides nothing, since no answer may depend on a clock.
+    ``waiting``: ``pending`` pods beyond the budget. ``part``: share of the distinct kinds of pods.
     """
 
     namespace: str
@@ -107,16 +98,15 @@ def _by_namespace(instance: Instance) -> dict[str, list[Pod]]:
 
 
 def dearest(instance: Instance, budget: NamespaceBudget | None, most: int | None = NAMED) -> list[NamespaceCost]:
-    """The namespaces that spend the largest part of ``budget`` (None: the default one), at most ``most``."""
+    """The namespaces that spend the largest part of ``budget``, at most ``most``."""
     costs = namespace_costs(instance).values()
     return sorted(costs, key=lambda cost: (-cost.share(budget or NamespaceBudget()), cost.namespace))[:most]
 
 
 def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instance:
-    """The instance in which groups wait that would have their namespace exceed its ``budget`` (None: no limit).
+    """The instance in which the newest groups wait that would have their namespace exceed its ``budget``.
 
-    ``beyond_budget`` of the result names pods and reasons, and each namespace with any is a finding. The oldest groups
-    of a namespace come first; one that adds nothing to the spent amount is within it, however new.
+    One that adds nothing is within the budget, however new.
     """
     if budget is None:
         return instance
@@ -193,18 +183,7 @@ def _finding(cost: NamespaceCost, budget: NamespaceBudget, waiting: int) -> Find
 
 
 def parse_budget(words: str) -> NamespaceBudget | None:
-    """Read ``terms=N,resources=N,bytes=N``, any of them left out; ``default``, or ``off``: None.
-
-    Raises
-    ------
-    ValueError
-        Its text states the found and the expected words.
-
-    Examples
-    --------
-    >>> parse_budget("terms=50"), parse_budget("off")
-    (NamespaceBudget(terms=50, resources=200, bytes=33554432), None)
-    """
+    """Read ``terms=N,resources=N,bytes=N``, ``default``, or ``off``: None; else ValueError."""
     if words in ("off", "default"):
         return None if words == "off" else NamespaceBudget()
     known, found = {each.name for each in fields(NamespaceBudget)}, {}

@@ -1,16 +1,14 @@
 """Pod affinity, anti-affinity, spread and domains of units (C12 to C15, C7 by label), read from pods.
 
-``matchLabelKeys`` and ``mismatchLabelKeys`` become requirements, so that terms have one canonical form. Source:
-kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``; apiserver
-``registry/core/pod`` (``applyMatchLabelKeysAndMismatchLabelKeys``).
+Labels and owners tell units apart. Source: kube-scheduler ``plugins/interpodaffinity``, ``plugins/podtopologyspread``;
+jobset and lws ``pkg/webhooks``; kueue ``pkg/controller/jobs``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.instance.domain_units import child_jobs, exclusive_units
 from placer.instance.eligibility import (
     MOST_VALUES,
     Requirements,
@@ -19,15 +17,33 @@ from placer.instance.eligibility import (
     required_node_terms,
     tolerations_of,
 )
-from placer.instance.neighbours import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
+from placer.instance.gangs import (
+    GROUP_INDEX,
+    JOB_EXCLUSIVE_TOPOLOGY,
+    REPLICA_EXCLUSIVE_TOPOLOGY,
+    SUB_GROUP_EXCLUSIVE_TOPOLOGY,
+    SUB_GROUP_INDEX,
+)
+from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbours import (
+    NO_NEIGHBOURS,
+    AffinityTerm,
+    ChildJob,
+    DomainUnit,
+    Neighbours,
+    PodSelector,
+    SpreadLimit,
+)
 from placer.instance.nodes import Constraints, Requirement, Toleration
+from placer.instance.pod_makers import JOB_SET, LEADER_WORKER_SET
+from placer.instance.pod_states import is_daemon
+from placer.kube.base import controller
+from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
 
 if TYPE_CHECKING:
     from placer.kube.base import Labels, LabelSelector
     from placer.kube.core import NamespaceManifest
     from placer.kube.pod import PodAffinity, PodAffinityTerm, PodManifest, PodSpec, SpreadConstraint
-
-__all__ = ["NeighboursPool", "forbidding", "read_namespaces", "required_terms", "too_many_neighbours"]
 
 #: Each term is a sum over all pods.
 _MOST_TERMS = 50
@@ -45,10 +61,7 @@ def required_terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
 
 
 def forbidding(spec: PodSpec) -> Iterator[tuple[int, SpreadConstraint]]:
-    """Spread constraints that forbid, with their places.
-
-    Without the required ``whenUnsatisfiable``, the stricter reading counts.
-    """
+    """Spread constraints that forbid, with their places; without ``whenUnsatisfiable`` the stricter reading counts."""
     for index, spread in enumerate(spec.topology_spread_constraints or ()):
         if spread.when_unsatisfiable != "ScheduleAnyway":
             yield index, spread
@@ -85,19 +98,14 @@ def _values_of_selector(selector: LabelSelector | None) -> int:
 
 
 class NeighboursPool:
-    """Pods that ask for the same of others share one object; ``exclusive_job_keys`` are labels in which Jobs are
-    exclusive.
-    """
+    """Pods that ask for the same of others share one object."""
 
     def __init__(self, exclusive_job_keys: Sequence[str] = ()) -> None:
         self._known: dict[Neighbours, Neighbours] = {}
         self._exclusive = exclusive_job_keys
 
     def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
-        """Demands of a pod on others; ``units`` are those that its group makes.
-
-        Of one that asks for more than is looked at only its units are read: where it waits, it is refused (C4).
-        """
+        """Demands of a pod on others; of one that asks for too much only its units, since it is refused (C4)."""
         spec, units = pod.spec, units + exclusive_units(pod)
         jobs = child_jobs(pod, self._exclusive) if self._exclusive else ()
         if spec.affinity is None and spec.topology_spread_constraints is None and not units and not jobs:
@@ -118,7 +126,6 @@ class NeighboursPool:
 
 
 def _terms(affinity: PodAffinity | None, pod: PodManifest) -> tuple[AffinityTerm, ...]:
-    """A term without a topology key is left out, since no API server admits it and its pod is refused (C4)."""
     return tuple(
         sorted(
             {
@@ -149,7 +156,6 @@ def _requirements(selector: LabelSelector | None, more: Requirements) -> Require
 
 
 def _same(keys: tuple[str, ...] | None, operator: str, labels: Labels) -> Requirements:
-    """A key that the pod lacks asks for nothing."""
     return tuple(Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
 
 
@@ -180,3 +186,147 @@ def _counted(written: SpreadConstraint, spec: PodSpec) -> Constraints:
         selector=tuple(sorted((spec.node_selector or {}).items())) if honours_affinity else (),
         required=required_node_terms(spec) if honours_affinity else (),
     )
+
+
+EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
+DOMAIN_ANNOTATIONS = (*EXCLUSIVE_ANNOTATIONS, KUEUE_REQUIRED)
+_REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
+_JOB_KEY = "jobset.sigs.k8s.io/job-key"
+
+
+def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainUnit, ...]:
+    """The units that a PodGroup makes of its pods: one for each key."""
+    return tuple(DomainUnit(str(key), each) for each in sorted(set(topology_keys)))
+
+
+def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
+    """The units that a pod's annotations ask for; a subgroup's makes its replica's unnecessary."""
+    inner = (pod.metadata.annotations or {}).get(SUB_GROUP_EXCLUSIVE_TOPOLOGY)
+    return tuple(
+        DomainUnit(unit, key, exclusive=name != REPLICA_EXCLUSIVE_TOPOLOGY or key != inner)
+        for name, key, unit in _asked(pod)
+        if unit
+    )
+
+
+def exclusive_job_keys(pods: Iterable[PodManifest]) -> tuple[str, ...]:
+    """The node labels in which some Job of a JobSet is exclusive."""
+    written = ((pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY) for pod in pods if pod.metadata.annotations)
+    return tuple(sorted(set(filter(None, written))))
+
+
+def child_jobs(pod: PodManifest, keys: Iterable[str]) -> tuple[ChildJob, ...]:
+    """The exclusive Jobs of JobSets in some labels that a pod is of."""
+    labels = pod.metadata.labels or {}
+    if not (labels.get(_JOB_KEY) or _job(pod.namespace, labels)):
+        return ()
+    own = (pod.metadata.annotations or {}).get(JOB_EXCLUSIVE_TOPOLOGY)
+    return tuple(ChildJob(key, key == own) for key in keys)
+
+
+def unnamed_units(pod: PodManifest) -> Iterator[str]:
+    """Annotations, as ``field: what``, whose exclusive domain no label gives a name."""
+    for name, key, unit in _asked(pod):
+        if unit == "":
+            yield f"metadata.annotations[{name}]: a domain of {key}, and no label says of which Job or replica"
+
+
+def _asked(pod: PodManifest) -> Iterator[tuple[str, str, str | None]]:
+    """Pods that belong to their node are in no unit, since they would tie it to that node."""
+    annotations = pod.metadata.annotations
+    for name in EXCLUSIVE_ANNOTATIONS if annotations and not is_daemon(pod.metadata) else ():
+        if annotations and annotations.get(name):
+            yield name, annotations[name], _NAMES[name](pod.namespace, pod.metadata.labels or {})
+
+
+def _job(namespace: str, labels: Labels) -> str:
+    parts = [labels.get(label, "") for label in (JOB_SET, _REPLICATED_JOB, _JOB_INDEX)]
+    return f"Job {namespace}/{'-'.join(parts)}" if all(parts) else ""
+
+
+def _replica(namespace: str, labels: Labels) -> str:
+    name, index = labels.get(LEADER_WORKER_SET, ""), labels.get(GROUP_INDEX, "")
+    return f"replica {index} of LeaderWorkerSet {namespace}/{name}" if name and index else ""
+
+
+def _sub_group(namespace: str, labels: Labels) -> str | None:
+    replica, index = _replica(namespace, labels), labels.get(SUB_GROUP_INDEX)
+    if replica and index is None:
+        return None  # a leader beside the subgroups
+    return f"subgroup {index} of {replica}" if replica else ""
+
+
+_NAMES = {
+    JOB_EXCLUSIVE_TOPOLOGY: _job,
+    REPLICA_EXCLUSIVE_TOPOLOGY: _replica,
+    SUB_GROUP_EXCLUSIVE_TOPOLOGY: _sub_group,
+}
+
+
+# ------------------------------------------------------------------------------------------------- pod sets of Kueue
+
+#: Labels by which operators tell the templates of one workload apart.
+_ROLES = ("training.kubeflow.org/replica-type", "ray.io/group", "volcano.sh/task-spec")
+#: (API group, kind) of owners each pod of which is a workload of its own to Kueue.
+_SINGLE = frozenset((("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "Node")))
+_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
+
+
+def pod_set_units(pod: PodManifest, own_leaders: Container[Key] = ()) -> tuple[DomainUnit, ...]:
+    """The unit of a pod's pod set of Kueue, where an annotation requires one domain.
+
+    Leaders of the LeaderWorkerSets ``own_leaders`` are a pod set of their own.
+    """
+    key = _required(pod)
+    name = _pod_set(pod, own_leaders) if key else ""
+    return (DomainUnit(f"{name} ({KUEUE_REQUIRED})", key),) if name else ()
+
+
+def pod_set_label(pod: PodManifest) -> str:
+    """The label that an annotation requires of a pod's node; empty: none."""
+    key = _required(pod)
+    return key if key and not _pod_set(pod, ()) else ""
+
+
+def _required(pod: PodManifest) -> str:
+    return "" if is_daemon(pod.metadata) else (pod.metadata.annotations or {}).get(KUEUE_REQUIRED, "")
+
+
+def _pod_set(pod: PodManifest, own_leaders: Container[Key]) -> str:
+    workload, part = _workload(pod, own_leaders)
+    joined = (pod.metadata.annotations or {}).get(KUEUE_POD_SET_GROUP)
+    if joined and workload:
+        return f"pod sets {joined} of {workload}"
+    return f"{part} of {workload}" if part and workload else workload
+
+
+def _workload(pod: PodManifest, own_leaders: Container[Key]) -> tuple[str, str]:
+    labels, namespace = pod.metadata.labels or {}, pod.namespace
+    if labels.get(KUEUE_GROUP):
+        return f"pod group {namespace}/{labels[KUEUE_GROUP]}", ""
+    if labels.get(JOB_SET):
+        return f"JobSet {namespace}/{labels[JOB_SET]}", _part("replicated job", labels, _REPLICATED_JOB)
+    replica = _replica(namespace, labels)
+    if replica:
+        split = Key(namespace, labels[LEADER_WORKER_SET]) in own_leaders
+        own = ("leader" if labels.get(_WORKER_INDEX) == "0" else "workers") if split else ""
+        return replica, _part("pod set", labels, KUEUE_POD_SET) or own
+    return _maker(pod, namespace, labels)
+
+
+def _maker(pod: PodManifest, namespace: str, labels: Labels) -> tuple[str, str]:
+    job = next((labels[name] for name in JOB_NAMES if labels.get(name)), "")
+    if job:
+        return f"Job {namespace}/{job}", ""
+    managing = (pod.metadata.annotations or {}).get(KUEUE_WORKLOAD, "")
+    if managing:
+        return f"Workload {namespace}/{managing}", _part("pod set", labels, KUEUE_POD_SET)
+    owner = controller(pod.metadata)
+    if owner is None or (owner.api_version.rpartition("/")[0], owner.kind) in _SINGLE:
+        return "", ""
+    return f"{owner.kind} {namespace}/{owner.name}", _part("role", labels, *_ROLES)
+
+
+def _part(what: str, labels: Labels, *names: str) -> str:
+    return next((f"{what} {labels[name]}" for name in names if labels.get(name)), "")

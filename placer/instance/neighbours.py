@@ -25,9 +25,8 @@ class _Namespaced(Protocol):
 class PodSelector:
     """Which pods a term or a spread constraint means.
 
-    ``namespaces``: names, sorted. ``namespace_requirements``: labels by which further namespaces are meant; empty: all;
-    None: no further ones. ``requirements``: labels of a pod, ``matchLabelKeys`` and ``mismatchLabelKeys`` included;
-    empty: every pod; None: no pod at all.
+    ``namespace_requirements``: of further namespaces; empty: all; None: none. ``requirements``: empty: every pod; None:
+    no pod.
     """
 
     namespaces: tuple[str, ...]
@@ -35,7 +34,7 @@ class PodSelector:
     requirements: tuple[Requirement, ...] | None
 
     def matches(self, pod: _Namespaced, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether a pod is meant; a namespace without entry has its name as its only label."""
+        """Whether a pod is meant; a namespace without entry has its name as its label."""
         if self.requirements is None:
             return False
         if not all(each.holds(pod.labels.get(each.key)) for each in self.requirements):
@@ -50,10 +49,7 @@ class PodSelector:
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A required term of pod affinity (C12) or anti-affinity (C13).
-
-    Nodes of one value of the label ``topology_key`` are one domain; a node without it is in none.
-    """
+    """A required term of pod affinity (C12) or anti-affinity (C13)."""
 
     topology_key: str
     pods: PodSelector
@@ -61,12 +57,10 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadLimit:
-    """A topology spread constraint with DoNotSchedule (C14) over the domains of the label ``topology_key``.
+    """A topology spread constraint with DoNotSchedule (C14).
 
-    ``max_skew``: by how many pods a domain may exceed the one with the fewest, at least 1. ``min_domains``: with fewer
-    domains the fewest is taken to be 0. ``keys``: labels that a node needs to count at all: those of all the pod's
-    constraints with DoNotSchedule. ``counted``: further demands on nodes that count: tolerations under
-    ``nodeTaintsPolicy: Honor``, node selector and required node affinity under ``nodeAffinityPolicy: Honor``.
+    ``min_domains``: with fewer the fewest is 0. ``keys``: labels that a node needs to count at all. ``counted``:
+    further demands on nodes that count.
     """
 
     topology_key: str
@@ -85,12 +79,8 @@ class SpreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class DomainUnit:
-    """Pods that must all be in one domain of a node label (C7 by label), maybe in one of their own (C15).
-
-    Pods of one name and key are one unit; a node without the label is in no domain.
-
-    ``name``: for people: a PodGroup, a child Job of a JobSet, a replica or subgroup of a LeaderWorkerSet.
-    ``exclusive``: whether no other unit that is exclusive in the same key may have a pod in its domain.
+    """Pods that must all be in one domain of a node label (C7 by label), which is theirs alone if ``exclusive``
+    (C15).
     """
 
     name: str
@@ -105,10 +95,7 @@ class DomainUnit:
 
 @dataclass(frozen=True, slots=True)
 class ChildJob:
-    """A pod is of a JobSet's Job, over a node label in which such Jobs are exclusive (C15).
-
-    ``exclusive``: the pod's own Job is, so no pod of one that is not may be in its domain.
-    """
+    """A pod is of a JobSet's Job, over a node label with exclusive Jobs (C15)."""
 
     topology_key: str
     exclusive: bool
@@ -121,9 +108,9 @@ class ChildJob:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Demands of a pod on the pods around it: C12, C13, C14, C7 by label, and C15. Shared between equal pods.
+    """Demands of a pod on the pods around it (C12 to C15, C7 by label), sorted and shared.
 
-    Terms are sorted, each once. Of ``units`` at most one of a key is exclusive; ``jobs`` has one entry for each key.
+    Of ``units`` at most one of a key is exclusive; ``jobs`` has one entry for each key.
     """
 
     affinity: tuple[AffinityTerm, ...] = ()

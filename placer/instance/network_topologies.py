@@ -1,24 +1,13 @@
 """The NetworkTopology and list that decide, as costs and capacities of links, and measured costs (C8, C9).
 
-A ConfigMap holds measurements between nodes, under keys of two spellings. The shipped controller knows only the first;
-the published netperf component writes the second:
+A ConfigMap holds measurements between nodes, under keys of two spellings:
 
 * ``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``
 * ``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``
 
-A missing measurement, or one that is no integer (a finding), is none. The median between two places counts (the larger
-middle one), and the shortest way, over other places too (KEP-260, "Network Topology CRD"). A cost is a whole number of
-a unit of time, rounded up once at the end, and at least 1, since no link costs less than to stay in a zone.
-
-Differences from the controller:
-
-* Every measurement counts the same, so the order of nodes does not matter; a missing one is not 0.
-* One direction alone counts for both, since netperf measures round trips.
-* No way at all is no entry, which placers take for unknown (100). The controller writes 0, the best cost.
-* Zones are kept apart by region, and nodes without labels are in no place.
-* The unit is explicit, since the constants 0, 1 and 100 stand next to it.
-
-Source: diktyo-io/networktopology-controller (5db810e), jpedro1992/pushing-netperf-metrics-to-prometheus (fde00c9).
+The cost of two places is the larger median, or the shortest way over others (KEP-260), rounded up once, at least 1. One
+direction counts for both. Source: diktyo-io/networktopology-controller (5db810e),
+jpedro1992/pushing-netperf-metrics-to-prometheus (fde00c9).
 """
 
 from __future__ import annotations
@@ -52,20 +41,6 @@ if TYPE_CHECKING:
     from placer.kube.core import ConfigMapManifest
     from placer.kube.scheduler_plugins import Cost, CostList, NetworkTopologyManifest
 
-__all__ = [
-    "MILLISECOND",
-    "NETPERF_COSTS",
-    "Measurements",
-    "Pair",
-    "areas_of",
-    "find_config_map",
-    "measured_costs",
-    "read_cost_lists",
-    "read_measurements",
-    "read_network",
-]
-
-
 #: Name of the list of measured costs; all others are the user's.
 NETPERF_COSTS = "NetperfCosts"
 
@@ -84,9 +59,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """``latencies`` in microseconds from node to node, at least 0, rounded up; one finding for each kind of unusable
-    entry.
-    """
+    """``latencies`` in microseconds, at least 0; one finding for each kind of unusable entry."""
 
     latencies: Mapping[Pair, int]
     findings: tuple[Finding, ...] = ()
@@ -95,7 +68,7 @@ class Measurements:
 def find_config_map(
     topology: NetworkTopologyManifest, config_maps: Iterable[ConfigMapManifest]
 ) -> tuple[ConfigMapManifest | None, Key | None]:
-    """The ConfigMap that a NetworkTopology names, in its own namespace, and that name; None: none."""
+    """The ConfigMap that a NetworkTopology names, in its own namespace, and that name."""
     name = topology.spec.configmap_name if topology.spec is not None else None
     if not name:
         return None, None
@@ -104,10 +77,7 @@ def find_config_map(
 
 
 def read_measurements(config_map: ConfigMapManifest, nodes: Container[str], percentile: int = 90) -> Measurements:
-    """Read the measurements of one ``percentile``, such as 50, 90 or 99, between known ``nodes``.
-
-    Of a pair in both units the microseconds count, since they are finer.
-    """
+    """Read the measurements of one ``percentile`` between known ``nodes``; microseconds count before milliseconds."""
     finest: dict[Pair, tuple[int, int]] = {}
     unused: dict[FindingCode, set[str]] = defaultdict(set)
     others: set[int] = set()
@@ -163,23 +133,10 @@ MILLISECOND = 1000
 def measured_costs(
     latencies: Mapping[Pair, int], areas: Mapping[str, Area], unit: int = MILLISECOND
 ) -> dict[Link, int]:
-    """Compute the cost of every link with a measurement.
+    """Compute the cost of every link with a measurement, sorted.
 
-    ``latencies``: microseconds from node to node. ``unit``: microseconds that cost 1, at least 1: a small unit tells
-    near places apart, a large one keeps costs below 100, the cost of an unknown link.
-
-    Returns
-    -------
-    dict
-        Links between regions, and between zones of one region, sorted. Of two regions with zones of the same names a
-        link has the larger cost.
-
-    Examples
-    --------
-    >>> near, far = Area("eu", "a"), Area("us", "b")
-    >>> costs = measured_costs({Pair("n1", "n2"): 19_500}, {"n1": near, "n2": far})
-    >>> {str(link): cost for link, cost in costs.items()}
-    {'region link eu -> us': 20, 'region link us -> eu': 20}
+    ``latencies``: microseconds. ``unit``: microseconds that cost 1. Of two regions with zones of the same names the
+    larger cost counts.
     """
     measured: dict[tuple[str, str], dict[Pair, list[int]]] = defaultdict(lambda: defaultdict(list))
     for pair, latency in latencies.items():
@@ -225,7 +182,7 @@ _KINDS = {ZONE_LABEL: ZONE, REGION_LABEL: REGION}
 
 
 def areas_of(nodes: Mapping[str, Node]) -> dict[str, Area]:
-    """Area of every node, by its labels; an empty label is none."""
+    """Area of every node, by its labels."""
     found = {}
     for name, node in nodes.items():
         region, zone = node.labels.get(REGION_LABEL, ""), node.labels.get(ZONE_LABEL, "")
@@ -240,11 +197,7 @@ def read_network(
     findings: Findings,
     config_maps: Iterable[ConfigMapManifest] = (),
 ) -> Network | None:
-    """Read the network of an instance; None where there is no NetworkTopology at all.
-
-    ``policy``: may name one, and one of its lists. ``findings``: takes unclear choices, names of absent objects, and
-    entries that cannot be as meant. ``config_maps``: for the list of measured costs: 90th percentiles, in milliseconds.
-    """
+    """Read the network of an instance; None without a NetworkTopology."""
     counting = only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, findings).values()
     chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)
     if chosen is None:
@@ -299,10 +252,7 @@ def read_cost_lists(
     nodes: Mapping[str, Node],
     config_maps: Sequence[ConfigMapManifest] = (),
 ) -> dict[Key, dict[str, dict[Link, int]]]:
-    """Every list of every NetworkTopology: object to list to costs, without findings.
-
-    Measured costs that no controller has written yet are computed here.
-    """
+    """Every list of every NetworkTopology, measured ones included: object to list to costs."""
     quiet = Findings()
     found: dict[Key, dict[str, dict[Link, int]]] = {}
     for each in only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, quiet).values():
@@ -332,7 +282,6 @@ def _chosen(
 
 
 def _list(lists: Sequence[CostList], named: str | None, key: Key, findings: Findings) -> CostList | None:
-    """The list that the policy names, else ``UserDefined``, else the first."""
     found = _named(lists, named) if named is not None else None
     if named is not None and found is None:
         findings.missing(f"Weights {named} of NetworkTopology {key}", "Policy")
@@ -365,7 +314,6 @@ def _costs(weights: CostList, key: Key, findings: Findings) -> dict[Link, int]:
 
 
 def _capacities(weights: CostList | None) -> dict[Link, int]:
-    """Rounds up to bit/s, as the API server does."""
     return {
         link: from_nano(BANDWIDTH, cost.bandwidth_capacity)
         for link, cost in _entries(weights)

@@ -1,7 +1,6 @@
 """Nodes, the limits of pods to them (C3), and the tier tree over them (C7).
 
-:class:`Constraints` is canonical and hashable, so pods of one template share one object. Source: component-helpers
-``scheduling/corev1/nodeaffinity`` and core/v1 ``Toleration.ToleratesTaint``.
+Source: component-helpers ``scheduling/corev1/nodeaffinity`` and core/v1 ``Toleration.ToleratesTaint``.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Requirement:
-    """One expression of a node selector: ``key operator values`` with In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    """One expression of a node selector: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
     operator: str
@@ -104,17 +103,14 @@ class Term:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NodeMark:
-    """A limit to nodes that is no part of a pod's spec: its queue or a mark of another system states it.
-
-    ``refusal``: why a node is not eligible that the term does not match, in a few words.
-    """
+    """A limit to nodes that a queue or a mark of another system states."""
 
     refusal: str
     term: Term
 
     @property
     def asks_kubelet(self) -> bool:
-        """Whether it limits the policy of a node's kubelet, as a NodeResourceTopology gives it."""
+        """Whether it limits the policy of a node's kubelet."""
         return any(each.key == TOPOLOGY_POLICY for each in self.term.fields)
 
 
@@ -128,11 +124,9 @@ _STATE_TAINTS = "node.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Demands of a pod on a node's own properties (C3); pairs and marks sorted.
+    """Demands of a pod on a node's own properties (C3), sorted, hashable and shared.
 
-    ``required``: of each entry at least one term must match: required node affinity, and one entry per bound volume
-    with affinity. ``os``: operating system whose kubelets alone admit the pod; empty: any. ``marks``: limits by its
-    queue and by marks of other systems; all must hold.
+    ``required``: of each entry one term must match. ``os``: empty: any. ``marks``: all must hold.
     """
 
     tolerations: tuple[Toleration, ...] = ()
@@ -201,10 +195,8 @@ class Constraints:
 class Node:
     """A Kubernetes node.
 
-    ``allocatable``: Milli-cpu, bytes, counts; ``pods`` included. ``taints``: the NoSchedule and NoExecute ones only.
-    ``ready``: False where a Ready condition says anything but True. ``numa``: zones and the kubelet's policy (C10);
-    None without a NodeResourceTopology. ``topology_policy``: that policy, where C10 is off, too; empty without a
-    NodeResourceTopology.
+    ``allocatable``: milli-cpu, bytes, counts; ``pods`` included. ``taints``: NoSchedule and NoExecute only.
+    ``topology_policy``: of the kubelet, where C10 is off, too.
     """
 
     name: str
@@ -223,10 +215,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class HyperNode:
-    """A network domain. Tiers grow from children to parents, and only the virtual root is above a root.
-
-    ``children`` and ``nodes`` are sorted; a HyperNode with direct ``nodes`` is a *leaf HyperNode*.
-    """
+    """A network domain, ``children`` and ``nodes`` sorted; one with direct ``nodes`` is a *leaf HyperNode*."""
 
     name: str
     tier: int
@@ -238,12 +227,10 @@ class HyperNode:
 
 @dataclass(frozen=True)
 class TopologyTree:
-    """All sound HyperNodes and the virtual root above them; broken ones are findings.
+    """All sound HyperNodes, and the virtual root above them.
 
-    A node belongs to the lowest HyperNode that lists it (its *leaf*), and with it to all ancestors of that one.
-
-    ``hyper_nodes``: by name, sorted. ``root_tier``: 1 + the highest tier of all HyperNode objects, those left out
-    included; 1 without any. ``left_out``: broken HyperNodes and their ancestors, sorted.
+    A node belongs to the lowest HyperNode that lists it (its *leaf*). ``root_tier``: 1 + the highest tier of all
+    objects.
     """
 
     hyper_nodes: Mapping[str, HyperNode]
@@ -273,7 +260,7 @@ class TopologyTree:
         return () if leaf is None else self.paths[leaf]
 
     def smallest_common(self, nodes: Iterable[str]) -> str | None:
-        """Lowest HyperNode that holds all the nodes; None: the virtual root (also for no node at all)."""
+        """Lowest HyperNode that holds all the nodes; None: the virtual root."""
         common: tuple[str, ...] | None = None
         for node in set(nodes):
             path = self.path(node)

@@ -1,8 +1,4 @@
-"""Findings about the input as a whole: input that is not read, decides nothing, or will surprise its author.
-
-Facts that matter only to costs and bandwidth are findings where an AppGroup has a dependency and some rule or level
-looks at it.
-"""
+"""Findings about the input as a whole."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ from typing import TYPE_CHECKING
 from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, Application, workload_name
 from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
+from placer.instance.eligibility import avoided_groups
 from placer.instance.findings import Findings, counted
 from placer.instance.gangs import COSCHEDULING, KAI
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
-from placer.instance.node_marks import avoided_groups
 from placer.instance.pod_makers import SET_LABELS
 from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
@@ -29,32 +25,14 @@ if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
+    from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
     from placer.manifests.validation import UnknownField
 
-__all__ = [
-    "network_matters",
-    "note_app_groups",
-    "note_ignored",
-    "note_inadmissible",
-    "note_limits_without_tree",
-    "note_names_without_nodes",
-    "note_network",
-    "note_numatopologies",
-    "note_preferences",
-    "note_refused",
-    "note_scheduled_once",
-    "note_unlimited_bandwidth",
-    "note_unread_owners",
-    "note_unread_queues",
-    "note_unread_room",
-]
-
 
 def note_ignored(objects: Objects, findings: Findings) -> None:
-    """Note, once per place, fields that no object of its kind has, and files that give the instance nothing."""
+    """Note fields that no object of its kind has, and files that give the instance nothing."""
     for unknown in objects.unknown_fields:
         findings.add("UnknownField", unknown.object, _message(unknown))
     for file in objects.useless_files:
@@ -101,10 +79,7 @@ _GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
 
 def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per kind, owners and gangs of kinds that are not read: their pods are placed one by one.
-
-    ``pods`` are the pending ones in no PodGroup, neither one that is read nor one of ``scheduling.k8s.io``.
-    """
+    """Note owners and gangs of kinds that are not read, once per kind."""
     found: dict[str, set[str]] = {}
     for pod in pods:
         for kind in _unread(pod):
@@ -119,17 +94,17 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
 def note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
-    """Note, once per kind, preferences of pending pods, of nodes and of their ``queues``, that decide nothing yet."""
+    """Note preferences that decide nothing, once per kind."""
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
-    told += [(f"Node {node.name}", "PreferNoSchedule") for node in nodes if pods and _rather_not(node)]
+    tainted = {node.name: (node.spec.taints if node.spec is not None else None) or () for node in nodes if pods}
+    told += [
+        (f"Node {name}", "PreferNoSchedule")
+        for name, taints in tainted.items()
+        if any(taint.effect == "PreferNoSchedule" for taint in taints)
+    ]
     told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
     for subject, kind in told:
         findings.several("PreferenceIgnored", subject, " decides nothing", f"{kind} of ")
-
-
-def _rather_not(node: NodeManifest) -> bool:
-    taints = (node.spec.taints if node.spec is not None else None) or ()
-    return any(taint.effect == "PreferNoSchedule" for taint in taints)
 
 
 def note_numatopologies(objects: Objects, findings: Findings) -> None:
@@ -166,9 +141,9 @@ def note_unread_queues(instance: Instance, groups: Iterable[KaiPodGroupManifest]
 
 
 def note_scheduled_once(instance: Instance, groups: Iterable[CoschedulingPodGroupManifest], findings: Findings) -> None:
-    """Note gangs that were scheduled once, and whose bound pods no longer reach the minimum: others of it wait for it.
+    """Note gangs that were scheduled once, and whose bound pods no longer reach the minimum.
 
-    Koordinator places the pods of such a gang one by one, unless its match policy is ``waiting-and-running``.
+    Koordinator places their pods one by one, unless the match policy is ``waiting-and-running``.
     """
     for each in groups:
         group = instance.groups[GroupKey(COSCHEDULING, each.namespace, each.name)]
@@ -191,15 +166,14 @@ def _scheduled_once(written: CoschedulingPodGroupManifest, least: int) -> str:
 
 
 def note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Findings) -> None:
-    """Note, once per reason, pods that wait since their marks are not read; of gangs only marks for pods alone."""
+    """Note, once per reason, pods that wait since their marks are not read."""
     refused = [(f"Pod {pod.namespace}/{pod.name}", why) for pod in alone for why in refusals_alone(pod.metadata)]
-    refused += [(f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if _is_of_mark(why)]
+    of_marks = ("metadata.annotations[", "metadata.labels[")
+    refused += [
+        (f"Pod {pod.key}", why) for pod in instance.pending for why in pod.unsupported if why.startswith(of_marks)
+    ]
     for subject, why in refused:
         findings.several("UnsupportedKind", subject, f" waits as Unsupported: {why}")
-
-
-def _is_of_mark(why: str) -> bool:
-    return why.startswith(("metadata.annotations[", "metadata.labels["))
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
@@ -212,7 +186,7 @@ def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
 
 
 def note_names_without_nodes(instance: Instance, findings: Findings) -> None:
-    """Note node labels and resources that pending pods (C7 by label) or the Policy name, and that no node has."""
+    """Note node labels and resources that pending pods or the Policy name, and no node has."""
     keys = {(unit.topology_key, unit.name) for pod in instance.pending for unit in pod.neighbours.units}
     keys |= {(key, "Policy") for key in instance.policy.topology_keys}
     carried = {label for node in instance.nodes.values() for label in node.labels} if keys else set()
@@ -257,10 +231,7 @@ def network_matters(policy: Policy, applications: Mapping[Key, Application]) -> 
 def note_app_groups(
     applications: Mapping[Key, Application], sizes: Mapping[Key, int], costs_matter: bool, findings: Findings
 ) -> None:
-    """Note faults within AppGroups; those without pods are absent from ``sizes``.
-
-    Where C8 holds, ``costs_matter``, and so does a maxNetworkCost that is left out.
-    """
+    """Note faults within AppGroups; those without pods are absent from ``sizes``."""
     for key, application in applications.items():
         subject = f"AppGroup {key}"
         for code, message in (*_graph(application), *_plain(application, sizes.get(key, 0), costs_matter)):
@@ -289,17 +260,15 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
-    absent = set(_without_cost(spec)) if costs_matter else set()
+    absent = {
+        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
+        for each in (spec.workloads or () if costs_matter else ())
+        for called in each.dependencies or ()
+        if called.max_network_cost is None
+    }
     if absent:
         meaning = "counts as 0: on one node or in one zone"
         yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(absent)} is left out and {meaning}"
-
-
-def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
-    for each in spec.workloads or ():
-        for called in each.dependencies or ():
-            if called.max_network_cost is None:
-                yield f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
 
 
 def note_network(network: Network | None, applications: Mapping[Key, Application], findings: Findings) -> None:
@@ -368,7 +337,7 @@ def _shared_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
 
 
 def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, findings: Findings) -> None:
-    """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to limit them to it."""
+    """Note pods that reserve bandwidth and do not ask the CNI plugin to limit them to it."""
     if not any(pod.requests[BANDWIDTH] for pod in instance.pods.values()):
         return
     for pod in pods:
@@ -381,7 +350,7 @@ def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, fi
 
 
 def note_inadmissible(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note requests of pending pods that cannot be as meant, once for each container of equal pods."""
+    """Note requests of pending pods that cannot be as meant."""
     for pod in pods:
         for where, resources in _container_resources(pod):
             for code, what in _wrong_amounts(resources):
@@ -425,6 +394,5 @@ def _in_parts(name: str, amount: int) -> Iterator[_Told]:
 
 
 def _overcommits(name: str) -> bool:
-    """Native resources but huge pages (``IsOvercommitAllowed``)."""
     domain, slash, _ = name.partition("/")
     return (not slash or domain.endswith("kubernetes.io")) and not name.startswith("hugepages-")

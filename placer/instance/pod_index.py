@@ -1,4 +1,4 @@
-"""Finding the pods that a selector means, and the domains that they are in (C12, C13, C14)."""
+"""Finding the pods that a selector means, and their domains (C12, C13, C14)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
 from placer.instance.nodes import Node, Requirement
 from placer.instance.problem import Pod, PodState
 
-__all__ = ["CountedDomains", "PodIndex", "domain_of", "owners_of_terms", "pairs_apart"]
-
 #: Up to so many pods are looked at one by one; of more sets are cut, so that no term costs a look at each pod.
 _FEW = 16
 
 
 class PodIndex:
-    """Finds the pods that a selector means without looking at all of them.
-
-    Selectors that mean the same pods get the same tuple, so identity tells these apart.
-    """
+    """Finds the pods that a selector means; selectors that mean the same pods get the very same tuple."""
 
     def __init__(self, pods: Iterable[Pod], namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self._pods, self._namespaces = tuple(pods), namespaces
@@ -51,7 +46,6 @@ class PodIndex:
         return self._sets[place]
 
     def _place(self, selector: PodSelector) -> tuple[int, ...] | int:
-        """Positions, as bits where they are many."""
         if selector not in self._found:
             found = self._candidates(selector)
             if len(found) <= _FEW:
@@ -108,7 +102,6 @@ class PodIndex:
         return _mask(met, len(self._pods))
 
     def _valued(self, key: str, value: str) -> int:
-        """Kept where they are many, so that there are few of those."""
         there = self._labelled(key).get(value, ())
         if len(there) <= _FEW:
             return sum(1 << each for each in there)
@@ -161,37 +154,32 @@ def owners_of_terms(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:
 
 
 def domain_of(nodes: Mapping[str, Node], name: str | None, key: str) -> str | None:
-    """Value of a node's label; None for a node without it, one that is not there, and None."""
+    """Value of a node's label; None where there is none."""
     node = nodes.get(name) if name is not None else None
     return node.labels.get(key) if node is not None else None
 
 
-def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
-    """How many pairs of distinct pods have one owner of a term and one that it means.
+def by_domain(
+    nodes: Mapping[str, Node], key: str, pods: Iterable[Pod], node_of: Callable[[Pod], str | None]
+) -> dict[str, list[Key]]:
+    """Value of a node's label to the pods there."""
+    found: dict[str, list[Key]] = defaultdict(list)
+    for pod in pods:
+        value = domain_of(nodes, node_of(pod), key)
+        if value is not None:
+            found[value].append(pod.key)
+    return found
 
-    Examples
-    --------
-    >>> a, b, c = (Key("default", name) for name in "abc")
-    >>> pairs_apart([a, b], [a, b]), pairs_apart([a], [a, b, c]), pairs_apart([a, b], [c])
-    (1, 2, 2)
-    """
+
+def pairs_apart(owners: Iterable[Key], matched: Iterable[Key]) -> int:
+    """Number of pairs of distinct pods, one of the owners and one matched."""
     one, other = set(owners), set(matched)
     both, only_owners, only_matched = len(one & other), len(one - other), len(other - one)
     return both * (both - 1) // 2 + both * (only_owners + only_matched) + only_owners * only_matched
 
 
 class CountedDomains:
-    """The pods that spread constraints (C14) count per domain, found once for constraints that count the same.
-
-    Parameters
-    ----------
-    nodes
-        By name.
-    pods
-        Finds the pods that are counted; terminating ones are not.
-    node_of
-        Name of the node that a pod is on, or gets.
-    """
+    """The pods that spread constraints (C14) count per domain; terminating ones are not counted."""
 
     def __init__(self, nodes: Mapping[str, Node], pods: PodIndex, node_of: Callable[[Pod], str | None]) -> None:
         self._all, self._pods, self._node_of = nodes, pods, node_of
@@ -200,7 +188,6 @@ class CountedDomains:
         self._counts: dict[tuple[int, int], Counter[str]] = {}
 
     def _of(self, limit: SpreadLimit) -> Mapping[str, str]:
-        """Node that counts to its domain."""
         kind = limit.keys, limit.counted
         if kind not in self._nodes:
             self._nodes[kind] = [name for name, node in self._all.items() if limit.counts(node)]

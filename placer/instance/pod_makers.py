@@ -1,8 +1,4 @@
-"""Who makes a pod: the controller among its owners, and the workloads above that.
-
-A Deployment stands above its ReplicaSets, a JobSet above its Jobs. Where such a link is not in the instance, the name
-of the ReplicaSet and the labels of the pod tell.
-"""
+"""Who makes a pod: the controller among its owners, and the workloads above that."""
 
 from __future__ import annotations
 
@@ -15,17 +11,6 @@ if TYPE_CHECKING:
     from placer.kube.base import NamespacedObject
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
-
-__all__ = [
-    "JOB_SET",
-    "JOB_SETS",
-    "LEADER_WORKER_SET",
-    "LEADER_WORKER_SETS",
-    "SET_LABELS",
-    "Maker",
-    "PodMakers",
-    "all_workloads",
-]
 
 JOB_SETS, LEADER_WORKER_SETS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"
 JOB_SET, LEADER_WORKER_SET = "jobset.sigs.k8s.io/jobset-name", "leaderworkerset.sigs.k8s.io/name"
@@ -47,12 +32,12 @@ class Maker(NamedTuple):
 
     @property
     def marked_as(self) -> str:
-        """Kind in the table of marks: marks of one kind of workload count for any but Job."""
+        """Kind in the table of marks."""
         return self.kind if self.kind == "Job" else "JobSet"
 
     @property
     def read_as(self) -> frozenset[str]:
-        """Kinds whose rows in that table count for its own metadata; a Job of Volcano passes its own to PodGroups."""
+        """Kinds whose rows in that table count for its own metadata."""
         if self.group == "batch.volcano.sh":
             return frozenset(("JobSet", "PodGroup"))
         return frozenset((self.kind, self.marked_as))
@@ -64,7 +49,7 @@ class Maker(NamedTuple):
 
 
 class PodMakers:
-    """Finds the workloads that make a pod, over ``links``: ReplicaSets, Jobs and others between pods and workloads."""
+    """Finds the workloads that make a pod, over ``links``: ReplicaSets, Jobs and others between."""
 
     def __init__(self, links: Iterable[NamespacedObject] = ()) -> None:
         self._above = {(each.kind, each.namespace, each.name): controller(each.metadata) for each in links}
@@ -98,10 +83,7 @@ def _maker(owner: OwnerReference, namespace: str) -> Maker:
 
 
 def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
-    """All workloads, each with its own labels and annotations, whether or not pods are made of them here.
-
-    ReplicaSets are included where nothing stands above: those of a Deployment repeat its annotations.
-    """
+    """All workloads; ReplicaSets only where nothing is above them."""
     read: Iterable[NamespacedObject]
     read = (*objects.jobs, *objects.job_sets, *objects.leader_worker_sets, *objects.volcano_jobs)
     alone = (each for each in objects.replica_sets if controller(each.metadata) is None)

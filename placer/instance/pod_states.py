@@ -1,4 +1,4 @@
-"""State of a pod: pending and ours, bound, terminating, nominated, set aside, or none of these."""
+"""State of a pod: pending and ours, bound, terminating, nominated, skipped, or none of these."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ from placer.instance.problem import ANY_SCHEDULER, PodState, SetAside
 from placer.kube.base import Metadata, controller
 from placer.kube.pod import TERMINAL_PHASES, PodManifest
 
-__all__ = [
-    "HOLD_GATE",
-    "Ownership",
-    "gated_pods",
-    "has_succeeded",
-    "is_daemon",
-    "is_static",
-    "pending_by_scheduler",
-    "scheduler_of",
-    "set_aside",
-]
-
-
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
@@ -33,7 +20,7 @@ def is_daemon(metadata: Metadata) -> bool:
 
 
 def is_static(metadata: Metadata) -> bool:
-    """Whether a pod is static: its kubelet alone makes it, in any namespace, and writes what it likes on it."""
+    """Whether a pod is static: its kubelet alone makes it, and writes what it likes on it."""
     owner = controller(metadata)
     return _MIRROR_ANNOTATION in (metadata.annotations or {}) or (owner is not None and owner.kind == "Node")
 
@@ -50,12 +37,7 @@ def has_succeeded(pod: PodManifest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Whose pending pods are ours (models/reading.md, "Pods").
-
-    ``scheduler_name``: ``*``: any name; None: any offline, ``placer`` in a cluster. ``cluster``: whether the objects
-    are those of a live cluster that will be written to. ``gates``: only in a cluster: placer decides for pods that
-    carry the hold gate, whatever their scheduler.
-    """
+    """Whose pending pods are ours (models/reading.md, "Pods"); ``gates``: those that carry the hold gate."""
 
     scheduler_name: str | None = None
     cluster: bool = False
@@ -124,7 +106,7 @@ def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def gated_pods(pods: Iterable[PodManifest], ownership: Ownership) -> list[PodManifest]:
-    """Pods that wait for a node and that their scheduling gates keep from being placed by any scheduler."""
+    """Pods that wait for a node and that their gates keep from any scheduler."""
     return [pod for pod in filter(_waits_for_a_node, pods) if ownership.gated(pod)]
 
 
@@ -133,6 +115,5 @@ def _waits_for_a_node(pod: PodManifest) -> bool:
 
 
 def _waits(pod: PodManifest) -> bool:
-    """The pod has not begun and is not being deleted."""
     phase = pod.status.phase if pod.status is not None else None
     return pod.metadata.deletion_timestamp is None and phase in (None, "", "Pending")

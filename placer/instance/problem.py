@@ -1,4 +1,4 @@
-"""The problem by name: pods, gangs, queues, the policy, and the instance that holds them and all nodes."""
+"""The problem by name: pods, gangs, queues, the policy, and the instance with all of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PodState(Enum):
 
     @property
     def on_node(self) -> bool:
-        """Whether the pod is on its node, running or being deleted, so that it takes amounts that rules limit."""
+        """Whether the pod is on its node, running or being deleted."""
         return self in (PodState.BOUND, PodState.TERMINATING)
 
 
@@ -67,10 +67,8 @@ class TakenPorts:
 
     def clash(self, node: str, ports: Iterable[HostPort]) -> HostPort | None:
         """The first of some ports that cannot be opened on a node; None: all can."""
-        return next((port for port in ports if self._is_taken(node, port)), None)
-
-    def _is_taken(self, node: str, port: HostPort) -> bool:
-        return any(port.clashes(other) for other in self._at.get((node, port.protocol, port.port), ()))
+        taken = ((port, self._at.get((node, port.protocol, port.port), ())) for port in ports)
+        return next((port for port, others in taken if any(map(port.clashes, others))), None)
 
 
 #: Ends a protection's words where a mark of another system gives it.
@@ -81,46 +79,15 @@ BY_MARK = " protects it"
 class Pod:
     """A pod that is pending for us, or that holds room.
 
-    Parameters
-    ----------
-    requests
-        By the Kubernetes formula, ``pods: 1`` included.
-    constraints
-        Shared between equal pods.
-    node
-        Where it is bound or nominated to; None while pending. May name a node that is not in the instance.
-    priority
-        spec.priority, else its class, else the global default class, else 0.
-    group
-        The PodGroup that it names, or for a pending pod without one the group of its own name.
-    sub_group
-        Index into the group's ``sub_groups``; None where no policy takes it.
-    role
-        ``volcano.sh/task-spec``; empty where absent.
-    queue
-        Whose capability it counts against (C11); None: in no queue.
-    created
-        Seconds since the epoch; 0.0 where absent.
-    daemon
-        DaemonSet or static pod: does not make its node count as used (O4).
-    app_group
-        Namespace and name (C8, C9, O3).
-    workload
-        None where its AppGroup does not know it, so that it has no dependencies.
-    numa
-        C10; None where no kubelet would align anything of it, and in an instance without zones.
-    unsupported
-        Fields that ask for more than is modelled (C4), as ``field: what``; such a pod is never bound.
-    protected
-        Why a bound pod is never disturbed, whatever would be gained (D2); empty where it may be.
-    never_preempts
-        ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; for other schedulers and passes that make
-        room, since no rule looks at it.
-    text_bytes
-        Of its labels and annotations; no rule looks at it.
-    running_priority
-        Priority as a unit while it runs (D1), where that is not its own: it states none and its group has one, or the
-        class of its group counts and is more.
+    ``requests``: by the Kubernetes formula, ``pods: 1`` included. ``node``: None while pending. May name a node that is
+    not in the instance. ``priority``: spec.priority, else its class, else the global default class, else 0. ``group``:
+    for a pending pod without one the group of its own name. ``sub_group``: index into the group's ``sub_groups``.
+    ``role``: ``volcano.sh/task-spec``; empty where absent. ``queue``: whose capability it counts against (C11).
+    ``created``: seconds since the epoch; 0.0 where absent. ``daemon``: DaemonSet or static pod: does not make its node
+    count as used (O4). ``workload``: None: it has no dependencies. ``unsupported``: fields that ask for more than is
+    modelled (C4), as ``field: what``. ``protected``: why a bound pod is never disturbed (D2). ``never_preempts``: for
+    other schedulers and passes that make room. ``running_priority``: priority as a unit while it runs (D1), where that
+    is another one.
     """
 
     namespace: str
@@ -155,12 +122,12 @@ class Pod:
 
     @property
     def unit_priority(self) -> int:
-        """Priority of the unit that it is alone; no unit that it is of has a lower one (D1)."""
+        """Lower bound of the priority of the unit that it is of (D1)."""
         return self.priority if self.running_priority is None else self.running_priority
 
     @property
     def protecting_mark(self) -> str:
-        """The mark of another system that protects it (D2); empty: none does."""
+        """The mark of another system that protects it (D2)."""
         return self.protected.removesuffix(BY_MARK) if self.protected.endswith(BY_MARK) else ""
 
 
@@ -172,9 +139,7 @@ NO_TIER = -1
 class NetworkTopology:
     """How near the pods of a scope must (hard) or should (soft) be.
 
-    ``hard``: ``mode: hard``, also where mode is absent; soft never forbids. ``highest_tier``: ``highestTierAllowed``,
-    or the tier of ``highestTierName``; None: neither is set; :data:`NO_TIER`: the name is unknown or ambiguous.
-    ``tier_name``: ``highestTierName`` as written; empty: absent.
+    ``highest_tier``: None: not set; :data:`NO_TIER`: its ``tier_name`` is unknown or ambiguous.
     """
 
     hard: bool
@@ -199,9 +164,8 @@ class NetworkTopology:
 
 @dataclass(frozen=True, slots=True)
 class SubGroupPolicy:
-    """One ``subGroupPolicy`` of a PodGroup: every set of pods it makes is a gang of at least ``size`` (C6).
-
-    ``size`` is at least 1; ``min_sub_groups`` of its subgroups must be ready (C5), 0: none in particular.
+    """One ``subGroupPolicy``: each set of pods is a gang of ``size`` (C6), ``min_sub_groups`` of which must be
+    ready.
     """
 
     name: str
@@ -214,9 +178,8 @@ class SubGroupPolicy:
 class SubGroup:
     """The pods of one policy that share the values of its ``matchLabelKeys``.
 
-    ``name``: policy name and label values joined by ``-``: for people, since it need not be unique. ``policy``: index
-    into the group's ``policies``. ``pending``: our pending pods, sorted. ``succeeded``: members that finished and count
-    as placed (Volcano only).
+    ``name``: need not be unique. ``policy``: index into the group's ``policies``. ``succeeded``: those that count as
+    placed.
     """
 
     name: str
@@ -235,40 +198,12 @@ class SubGroup:
 class Group:
     """A gang: a PodGroup, or one pod in no group.
 
-    Parameters
-    ----------
-    min_member
-        Least placed pods (C5).
-    min_task_member
-        Least placed pods per role; empty where ``minMember`` is below their sum, since Volcano then checks none.
-    topology
-        For the whole group; ``locality: all`` of the Policy is applied already.
-    sub_groups
-        One entry per set that has a pod.
-    queue
-        None: in none.
-    priority
-        Compared in O1, higher first.
-    created
-        Seconds since the epoch, for ties.
-    pending
-        Our pending pods, sorted, unsupported ones included.
-    bound
-        Members that run and are not terminating.
-    succeeded
-        Members that finished and count as placed, by role (Volcano only).
-    finished
-        All members that succeeded, whether they count or not; no rule looks at it.
-    min_resources
-        ``minResources``; for other schedulers (``policies``), since no rule looks at it.
-    class_priority
-        Of its PodGroup's class; None: none. Other schedulers use it whatever the pods state.
-    invalid
-        Why nothing of it may be placed (InvalidGroup); None where the group is in order.
-    disrupted_whole
-        Its pods are disturbed together (``disruptionMode: all``), even where some alone would leave it ready (D1).
-    stated
-        The mark of its pods that states ``min_member``, for people; empty: a PodGroup does.
+    ``min_member``, ``min_task_member``: least placed pods, in all and per role (C5). ``sub_groups``: one entry per set
+    that has a pod. ``priority``: compared in O1, higher first. ``created``: seconds since the epoch, for ties.
+    ``pending``, ``bound``: sorted; unsupported pods are pending, terminating ones in neither. ``succeeded``: members
+    that finished and count as placed, by role; ``finished``: all of them. ``min_resources``, ``class_priority``: for
+    other schedulers. ``invalid``: why nothing of it may be placed (InvalidGroup). ``disrupted_whole``: its pods are
+    disturbed together (D1). ``stated``: the mark of its pods that states ``min_member``.
     """
 
     key: GroupKey
@@ -332,21 +267,8 @@ def group_of_one(pod: Pod) -> Group | None:
 class Queue:
     """A queue and its limits on pods.
 
-    Parameters
-    ----------
-    capability
-        Most that its pods may request, per resource listed (an explicit 0 is a limit), in units of
-        :class:`~placer.quantity.Resources`.
-    parent
-        The queue whose capability binds too; None at the root, and where the parent is not there.
-    weight
-        Its share compared with others; for other schedulers (``policies``), since no rule looks at it.
-    reclaimable
-        False: its running pods go only for a group of the queue, of a higher priority (D2).
-    marks
-        Limits to the nodes of its pods, from itself or the nearest queue above that states any (C3).
-    namespaces
-        Those whose pods it takes; None: any.
+    ``capability``: an explicit 0 is a limit. ``weight``: for other schedulers. ``reclaimable``: False: its running pods
+    go only for a more urgent group of it (D2). ``marks``: limits to nodes (C3). ``namespaces``: None: any.
     """
 
     name: str
@@ -366,11 +288,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """How many of some pods may be disturbed at once (D2).
+    """How many of some bound pods may be disturbed at once (D2).
 
-    ``pods``: the bound pods that it means. ``allowed``: the most that may be disturbed, at least 0. ``kept``: how many
-    must run, counted from the pods that are there; None: a status said ``allowed``. ``of_policy``: the limit is
-    ``maxPods`` of the Policy of that name, over all bound pods.
+    ``kept``: how many must run; None: a status said ``allowed``. ``of_policy``: ``maxPods`` of the Policy.
     """
 
     key: Key
@@ -397,28 +317,8 @@ LEVELS = ("placed", "locality", "networkCost", "packing")
 class Policy:
     """The policy object of an instance, defaults filled in.
 
-    Parameters
-    ----------
-    levels
-        In the order they are compared.
-    network_cost
-        ``all`` or ``majority`` (C8).
-    network_topology, network_weights
-        ``namespace/name`` of a NetworkTopology, and which list of it; None: as models/reading.md says.
-    topology_keys
-        Node labels, nearest first, that make the tree where no HyperNode is given.
-    locality_all
-        Every PodGroup without networkTopology wants soft locality.
-    resource_weights
-        Where not empty, O1 looks at these resources only, each share times its number.
-    rules_off
-        Rules (C8, C9, C10, C11) that this cluster does not know.
-    gangs_of_owners
-        Each JobSet, replica of a LeaderWorkerSet and Indexed Job is a gang though nothing says so.
-    class_decides
-        A PodGroup's class is its priority, whatever its pods state.
-    evicts, moves
-        A pass may evict pods of lower priority, or move pods, where a group is not admitted otherwise.
+    ``topology_keys``: node labels, nearest first, in place of HyperNodes. ``resource_weights``: not empty: O1 looks at
+    these only, each share times its number. ``rules_off``: of C8, C9, C10, C11.
     """
 
     levels: tuple[str, ...] = LEVELS
@@ -441,10 +341,7 @@ ANY_SCHEDULER = "*"
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """How many pods wait for a node and are not ours to place; each counts once.
-
-    ``other_schedulers`` has the most pods first and no gated ones; ``gated`` counts those of every scheduler.
-    """
+    """How many pods wait for a node and are not ours to place; each counts once."""
 
     other_schedulers: Mapping[str, int] = field(default_factory=dict)
     gated: int = 0
@@ -463,43 +360,14 @@ MICRO = 10**6
 class Instance:
     """The problem. Mappings by name or key are sorted by it unless their entry says otherwise.
 
-    Parameters
-    ----------
-    pods
-        Pending ones of ours, bound, terminating and nominated ones.
-    groups
-        Every PodGroup, and one group per pending pod that names none.
-    app_groups
-        AppGroups without pods included.
-    network
-        The NetworkTopology that decides; None: C8, C9 and O3 do not apply.
-    namespaces
-        Labels; a namespace without entry has its name as its only label.
-    network_costs
-        Every NetworkTopology to its lists, by name, to costs of links: for schedulers that choose another one.
-    digest
-        SHA-256 of the text it was read from, hexadecimal; empty where it was made otherwise.
-    skipped
-        Kinds that placer does not read, with counts.
-    scheduler_name
-        Whose pending pods are ours; None: any scheduler's.
-    schedulers
-        Scheduler to how many of our pending pods name it, the most first.
-    of_cluster
-        Whether it comes from a cluster (``placer snapshot``).
-    absent_work
-        Suspended and gated work: a sentence each.
-    budgets
-        Those that mean a bound pod, sorted by key; behind them ``maxPods`` of the Policy.
-    may_evict, may_move
-        D3; a user who asks by name may have both.
-    moves_only
-        Nothing may be evicted, and units of any priority may be moved (D3): to repair lost nodes or make wanted room.
-    most_moves
-        No placement may move more pods; None: any number.
-    beyond_budget
-        Pods that wait since their namespace exceeds its budget, and the words for it
-        (:mod:`placer.instance.namespace_budget`).
+    ``groups``: every PodGroup, and one group per pending pod that names none. ``network``: None: C8, C9 and O3 do not
+    apply. ``namespaces``: labels; a namespace without entry has its name as its only label. ``network_costs``: every
+    NetworkTopology to its lists to costs of links: for other schedulers. ``digest``: SHA-256 of the text it was read
+    from, or empty. ``skipped``: kinds that placer does not read, with counts. ``scheduler_name``: whose pending pods
+    are ours; None: any scheduler's. ``schedulers``: scheduler to how many of our pending pods name it, the most first.
+    ``budgets``: those that mean a bound pod, sorted; behind them ``maxPods`` of the Policy. ``moves_only``: units of
+    any priority may be moved, none evicted (D3). ``beyond_budget``: pods that wait since their namespace exceeds its
+    budget, and why.
     """
 
     nodes: Mapping[str, Node]
@@ -547,7 +415,7 @@ class Instance:
 
     @cached_property
     def held(self) -> Mapping[str, Resources]:
-        """Node to the amounts that bound, terminating and nominated pods take; an untouched node is absent."""
+        """Node to the amounts that bound, terminating and nominated pods take."""
         sums: dict[str, dict[str, int]] = {}
         for pod in self.pods.values():
             if pod.node is not None:
@@ -563,11 +431,11 @@ class Instance:
         return frozenset(name for allocatable in amounts for name, amount in allocatable.items() if amount > 0)
 
     def unoffered(self, pod: Pod) -> list[str]:
-        """Resources that a pod asks for and no node offers, so only other nodes would let it run."""
+        """Resources that a pod asks for and no node offers."""
         return [name for name, amount in pod.requests.items() if amount > 0 and name not in self.offered]
 
     def keeping_held(self, **changes: Any) -> Instance:
-        """With fields changed that make no node hold more or less, so ``held`` need not be summed again."""
+        """Change fields that make no node hold more or less, so ``held`` need not be summed again."""
         found = replace(self, **changes)
         vars(found)["held"] = self.held
         return found
@@ -619,7 +487,7 @@ class Instance:
 
     @cached_property
     def workload_pods(self) -> Mapping[tuple[Key, str], tuple[Pod, ...]]:
-        """AppGroup and workload to its pods, sorted by key: pending, bound and terminating ones; none: absent."""
+        """AppGroup and workload to its pending, bound and terminating pods, sorted by key."""
         found: dict[tuple[Key, str], list[Pod]] = defaultdict(list)
         for pod in self.pods.values():
             if pod.app_group is not None and pod.workload is not None and pod.state is not PodState.NOMINATED:
@@ -628,7 +496,7 @@ class Instance:
 
     @cached_property
     def bound_spreads(self) -> Mapping[tuple[Key, str], Spread]:
-        """AppGroup and workload to the nodes of its bound pods; absent: none bound, or no network."""
+        """AppGroup and workload to the nodes of its bound pods."""
         return self._spreads(PodState.BOUND)
 
     @cached_property
@@ -667,12 +535,12 @@ class Instance:
         return None if queue is None or queue.reclaimable else queue.name
 
     def waiting_queue(self, group: Group) -> str | None:
-        """The queue that all pods of a group wait in; None: they wait in none, or in several."""
+        """The queue that all pods of a group wait in; None: none, or several."""
         names = {self.pods[key].queue for key in group.pending}
         return names.pop() if len(names) == 1 else None
 
     def closed_queue(self, queue: str | None, namespace: str | None) -> str | None:
-        """The first queue from ``queue`` upwards that takes no new pods of a namespace (None: of any), else None."""
+        """The first queue from ``queue`` upwards that takes no new pods of a namespace (None: of any)."""
         return next((name for name in self.queue_path(queue) if self.queues[name].is_closed_to(namespace)), None)
 
 

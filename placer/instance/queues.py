@@ -1,7 +1,4 @@
-"""Volcano queues, which of them a pod counts against (C11), and the priorities of pods and groups (O1).
-
-Priorities follow the Priority admission plugin of Kubernetes: the number in the spec, the class, the global default, 0.
-"""
+"""Volcano queues, which of them a pod counts against (C11), and priorities (O1)."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from placer.instance.eligibility import queue_marks
 from placer.instance.findings import Findings
-from placer.instance.node_marks import queue_marks
 from placer.instance.nodes import NodeMark
 from placer.instance.pod_states import is_static
 from placer.instance.problem import Queue
@@ -23,9 +20,6 @@ if TYPE_CHECKING:
     from placer.kube.core import PriorityClassManifest
     from placer.kube.pod import PodSpec
 
-__all__ = ["SYSTEM_PRIORITY", "Priorities", "Queues"]
-
-
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 #: Annotation of a Queue: the namespaces whose pods it takes, with commas.
 NAMESPACES = "placer.dev/namespaces"
@@ -36,10 +30,7 @@ _CLOSED = "Closed"
 
 
 class Queues:
-    """Who is in which queue: by name, by PodGroup, or by the annotation of a Namespace.
-
-    Findings are absent queues that are named, and circles of parents.
-    """
+    """Who is in which queue."""
 
     def __init__(
         self, queues: Sequence[volcano.QueueManifest], namespaces: Sequence[core.NamespaceManifest], findings: Findings
@@ -58,16 +49,14 @@ class Queues:
             findings.add("QueueCycle", f"Queue {circle[0]}", message)
 
     def of_group(self, stated: str | None, namespace: str, subject: str) -> str | None:
-        """Queue of a Volcano PodGroup: the one it states, else its namespace's, else Volcano's default if it exists."""
+        """Queue of a Volcano PodGroup: its own, its namespace's, or Volcano's default."""
         named = stated or self._of_namespace.get(namespace)
         if named is None:
             return _DEFAULT_QUEUE if _DEFAULT_QUEUE in self.by_name else None
         return self._known(named, subject)
 
     def of_pod(self, metadata: Metadata, key: Key) -> str | None:
-        """Queue of a pod in no Volcano PodGroup, by its own annotation alone. A static pod has none, or one kubelet
-        could use up any queue.
-        """
+        """Queue of a pod in no Volcano PodGroup. A static pod has none, or one kubelet could use up any queue."""
         named = self.named(metadata)
         if named and is_static(metadata):
             message = f"the annotation {QUEUE_ANNOTATION} of static pods: they are in no queue"
@@ -114,7 +103,6 @@ def _queue(
 
 
 def _namespaces(written: volcano.QueueManifest, findings: Findings) -> frozenset[str] | None:
-    """A word that is no name is a finding and lets nobody in."""
     text = (written.metadata.annotations or {}).get(NAMESPACES)
     if text is None:
         return None
@@ -154,7 +142,7 @@ _BUILT_IN = {"system-cluster-critical": SYSTEM_PRIORITY, "system-node-critical":
 
 
 class Priorities:
-    """Priority classes by name; an absent class that is named is a finding."""
+    """Priority classes by name."""
 
     def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
@@ -164,19 +152,19 @@ class Priorities:
         self._findings = findings
 
     def never_preempts(self, stated: str | None, name: str | None) -> bool | None:
-        """Whether a ``preemptionPolicy`` is Never, the stated one before that of a class; None: neither is set."""
+        """Whether a ``preemptionPolicy`` is Never, the stated one before that of a class."""
         policy = stated or self._policies.get(name or "")
         return None if policy is None else policy == "Never"
 
     def of_class(self, name: str, subject: str) -> int | None:
-        """Value of the class that ``subject`` names; None, and a finding, where there is none of that name."""
+        """Value of the class that ``subject`` names; None, and a finding, where it is absent."""
         value = self._values.get(name)
         if value is None:
             self._findings.missing(f"PriorityClass {name}", subject, self._values)
         return value
 
     def stated(self, spec: PodSpec, key: Key) -> int | None:
-        """Priority that a pod states: its number, else that of its class; None: neither, or the class is not there."""
+        """Priority that a pod states by number or by class."""
         if spec.priority is not None:
             return spec.priority
         return self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None

@@ -1,14 +1,7 @@
 """A pod's request of its node, by the Kubernetes formula (C2).
 
-Per resource: the sum over app containers and sidecars (init containers with ``restartPolicy: Always``), or, if that is
-more, the running maximum over init containers of the container and the sidecars started before it. Pod-level resources
-then replace cpu, memory and hugepages, the overhead is added, and the pod itself counts as one of ``pods``.
-
-A bound pod that is resized counts the largest of three such sums per resource: of its spec, of the allocated and of the
-actuated amounts. Containers that trade amounts count no more than the pod as a whole takes.
-
-Source: component-helpers ``resource/helpers.go`` (``PodRequests``, ``AggregateContainerRequests``,
-``aggregateContainerResourcesByFn``); defaults of requests as in core/v1 ``defaults.go``.
+A bound pod that is resized counts the largest of its spec, the allocated and the actuated amounts. Source:
+component-helpers ``resource/helpers.go``; core/v1 ``defaults.go``.
 """
 
 from __future__ import annotations
@@ -21,18 +14,13 @@ from placer.kube.base import Quantities
 from placer.kube.pod import Container, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
 from placer.quantity import NANO, PODS, Resources
 
-__all__ = ["container_requests", "is_sidecar", "pod_requests"]
-
 Amounts = dict[str, int]
+_POD_LEVEL = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind.
-
-    By container, absent ones as in the spec; ``pod`` for the whole, without its overhead. ``refused``: the kubelet
-    refused the spec.
-    """
+    """Amounts that the kubelet gave a bound pod, since in-place resizes may be ahead of the spec, or behind."""
 
     allocated: Mapping[str, Mapping[str, int]]
     actuated: Mapping[str, Mapping[str, int]]
@@ -40,25 +28,19 @@ class _Given:
     refused: bool
 
     def running(self, spec: PodSpec) -> Amounts:
-        """The largest sum of the wanted, allocated and actuated amounts, each by the formula; a refused spec drops
-        out.
-        """
         sums = [_containers(spec, each) for each in (self.allocated, self.actuated)]
         if not self.refused:
             sums.append(_containers(spec))
         return _largest(sums)
 
     def stated(self, wanted: Amounts) -> Amounts:
-        """The same for amounts of the pod as a whole."""
         given = [{**wanted, **{name: amount for name, amount in each.items() if name in wanted}} for each in self.pod]
         return _largest(given if self.refused and given else [wanted, *given])
 
 
 def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
-    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included.
-
-    Equal requests are one and the same object. A request left out is its limit, as the API server fills it in;
-    ``status`` is that of a bound pod, which counts amounts that the kubelet gave.
+    """Sum up the requests of a pod, in milli-cpu, bytes and counts, ``pods: 1`` included; equal ones share an
+    object.
     """
     given = _given(spec, status) if status is not None else None
     if given is None and (alone := _only_container(spec)) is not None:
@@ -86,7 +68,6 @@ def is_sidecar(container: Container) -> bool:
 
 
 def _only_container(spec: PodSpec) -> Container | None:
-    """Most pods have one container and nothing else, so its requests are theirs."""
     if spec.containers is None or len(spec.containers) != 1:
         return None
     more = spec.init_containers or spec.resources is not None or spec.overhead
@@ -94,7 +75,6 @@ def _only_container(spec: PodSpec) -> Container | None:
 
 
 def _containers(spec: PodSpec, given: Mapping[str, Mapping[str, int]] | None = None) -> Amounts:
-    """The running total, or the start-up if that needs more."""
     given = given or {}
     running: Amounts = {}
     for container in spec.containers or ():
@@ -125,26 +105,19 @@ def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amount
     if resources is None:
         return {}
     limits = {name: amount for name, amount in (resources.limits or {}).items() if name not in total}
-    return {name: amount for name, amount in (limits | (resources.requests or {})).items() if _is_pod_level(name)}
-
-
-def _is_pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")
+    stated = limits | (resources.requests or {})
+    return {name: amount for name, amount in stated.items() if name.startswith("hugepages-") or name in _POD_LEVEL}
 
 
 def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
-    statuses = _by_name(status)
+    each_status = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    statuses = {each.name: each for each in each_status if each.name is not None}
     allocated = {name: _allocated(each) for name, each in statuses.items()}
     actuated = {name: _actuated(each) for name, each in statuses.items()}
     pod = [each for each in (_allocated(status), _actuated(status)) if each]
     if not any(actuated.values()) and not pod:
         return None
     return _Given(allocated, actuated, tuple(_without(each, spec.overhead or {}) for each in pod), _refused(status))
-
-
-def _by_name(status: PodStatus) -> Mapping[str, ContainerStatus]:
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    return {each.name: each for each in statuses if each.name is not None}
 
 
 def _without(amounts: Mapping[str, int], over: Mapping[str, int]) -> Amounts:
@@ -190,5 +163,4 @@ def _alone(nano: frozenset[tuple[str, int]]) -> Resources:
 
 @lru_cache(maxsize=65536)
 def _vector(nano: frozenset[tuple[str, int]]) -> Resources:
-    """One object per distinct vector."""
     return Resources.from_nano(dict(nano))

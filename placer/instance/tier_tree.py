@@ -1,15 +1,7 @@
 """From HyperNode objects, or labels of nodes, to the tier tree and its tierNames (C7).
 
-Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``): a regular expression is searched anywhere in
-the node's name, an empty label selector takes nothing, and a HyperNode is a member by its exact name only. RE2 matches,
-since no pattern can stretch its time.
-
-Broken HyperNodes are left out with all their ancestors, and named (models/reading.md, "broken tree"): those on a cycle,
-with two parents, with a node of one that is neither above nor below them, or with a tier that is not above their
-child's. The rest is a forest in which tiers grow towards the roots.
-
-A domain from labels of nodes (Policy ``topologyKeys``) is its path from the widest key down: two racks of one name in
-two rows are two. A node without one of the labels shares no domain of that level, only the wider ones.
+Selectors work as in Volcano (``pkg/scheduler/api/hyper_node_info.go``), with RE2, since no pattern can stretch its
+time. Broken HyperNodes are left out with all their ancestors (models/reading.md, "broken tree").
 """
 
 from __future__ import annotations
@@ -31,9 +23,6 @@ if TYPE_CHECKING:
     from placer.kube import volcano
     from placer.kube.volcano import HyperNodeManifest, HyperNodeMember
 
-__all__ = ["Members", "TierNames", "label_tree", "names_found", "pattern_error", "read_hyper_node_members", "read_tree"]
-
-
 #: A bad pattern is a finding; RE2 shall not write to standard error on its own.
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
@@ -51,11 +40,7 @@ def pattern_error(pattern: str) -> str | None:
 
 
 def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list[str]]:
-    """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error.
-
-    All patterns are matched at once (a hundred times as fast for a whole cluster), or one after another where together
-    they exceed RE2's memory.
-    """
+    """Pattern to the names that contain a match, in the order of ``names``; no pattern may have an error."""
     wanted = sorted(set(patterns))
     found: dict[str, list[str]] = {pattern: [] for pattern in wanted}
     together = _together(wanted)
@@ -84,11 +69,7 @@ def _together(patterns: Sequence[str]) -> re2.Set | None:
 
 
 class TierNames:
-    """Tier names of an instance; one finding per name that stands on several tiers.
-
-    ``named`` has ``(HyperNode, tier, tierName)`` of every HyperNode, sound or not: a broken tree does not change the
-    meaning of a name.
-    """
+    """Tier names of an instance, from ``(HyperNode, tier, tierName)`` of every HyperNode, sound or not."""
 
     def __init__(self, named: Iterable[tuple[str, int, str]], findings: Findings) -> None:
         self._tiers: dict[str, dict[int, str]] = {}
@@ -103,7 +84,7 @@ class TierNames:
                 findings.add("TierNameAmbiguous", subject, f"tierName {name} stands on {len(tiers)} tiers: {where}")
 
     def tier(self, name: str, subject: str) -> int | None:
-        """Tier of the name that ``subject`` uses; None, and a finding, where it is unknown or ambiguous."""
+        """Tier of the name that ``subject`` uses; None, and a finding, where it has none."""
         tiers = self._tiers.get(name, {})
         if len(tiers) == 1:
             return next(iter(tiers))
@@ -128,10 +109,9 @@ class Members:
     children: frozenset[str]
 
 
-def read_hyper_node_members(
+def _read_hyper_node_members(
     hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> dict[str, Members]:
-    """Find the members of every HyperNode; an absent member is a finding."""
     reader = _MemberSelection(hyper_nodes, nodes, findings)
     return {each.name: reader.members(each) for each in hyper_nodes}
 
@@ -237,7 +217,6 @@ class _Memberships:
         return cls(children, parents)
 
     def above(self, names: Set[str]) -> set[str]:
-        """All ancestors of some HyperNodes; of those on a cycle, they themselves too."""
         found: set[str] = set()
         frontier = list(names)
         while frontier:
@@ -247,7 +226,6 @@ class _Memberships:
         return found
 
     def cycles(self) -> Iterator[list[str]]:
-        """Sets of HyperNodes that contain each other, each in order."""
         try:
             graphlib.TopologicalSorter(self.children).prepare()
         except graphlib.CycleError:
@@ -265,7 +243,7 @@ def read_tree(
 ) -> TopologyTree:
     """Build the tree of all sound HyperNodes; each fault is one finding."""
     tiers = {each.name: each.spec.tier for each in sorted(hyper_nodes, key=lambda each: each.name)}
-    members = read_hyper_node_members(hyper_nodes, nodes, findings)
+    members = _read_hyper_node_members(hyper_nodes, nodes, findings)
     between = _Memberships.of(tiers, members)
     cyclic = _cycles(between, findings)
     broken = cyclic | _two_parents(between, findings) | _overlaps(between, members, findings)
@@ -366,10 +344,8 @@ Path = tuple[str, ...]
 
 
 def label_tree(keys: Sequence[str], nodes: Mapping[str, Node]) -> TopologyTree:
-    """Build the tree of the domains that node labels name.
-
-    ``keys`` come nearest first; the first makes tier 1, each is the tierName of its tier, and the virtual root has the
-    tier after the last. A domain is named after its path, widest first, joined by ``/``, which no label value holds.
+    """Build the tree of the domains that node labels name, nearest key first; a domain's name is its path, widest
+    first.
     """
     leaves: dict[Path, list[str]] = defaultdict(list)
     for name, node in nodes.items():

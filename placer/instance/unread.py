@@ -1,29 +1,6 @@
-"""Objects that cannot be read: a finding for each, and groups that depend on them wait.
+"""Objects that cannot be read: a finding for each, and groups that depend on them wait (models/reading.md).
 
-An API server takes objects that placer's schemas do not: a quantity beyond all bounds, an operator ``Gt`` with a word,
-custom resources whose definitions check little. One tenant's object must not keep all others from being placed, and
-none may be placed as if the object were not there. The same holds of a kind that a cluster does not serve and that its
-objects refer to: an object called ``*`` stands for all of it.
-
-============================  =========================================================================================
-cannot be read                waits, or gets nothing new
-============================  =========================================================================================
-pending Pod                   the groups whose names it bears, in its labels and annotations
-Pod on a node                 nothing where its requests can be read, or are beyond all bounds; else its node
-Node                          it is not there
-NodeResourceTopology          its node
-PodGroup, Queue,              groups that name it, through a parent queue too
-PriorityClass
-HyperNode                     groups with a hard limit of tiers, of their own or of a subgroup
-PersistentVolume(Claim)       groups with a pod that claims it
-AppGroup                      groups with a pod that names it and no other of that name, or whose owner it lists; with
-                              a pod of its namespace that names none where the list cannot be read
-NetworkTopology, ConfigMap    groups with a pod of an AppGroup, unless another one is in use
-Namespace                     groups in it
-all of a kind                 groups that name a Queue or PodGroup, have a limit of tiers or a pod of an AppGroup, or
-                              a pod that asks for a NUMA policy of its node
-any other                     groups with a pod that it owns; of a DaemonSet no room is held for pods to come
-============================  =========================================================================================
+An object called ``*`` stands for all of a kind that a cluster does not serve.
 """
 
 from __future__ import annotations
@@ -33,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.instance.app_groups import APP_GROUP_LABEL
+from placer.instance.eligibility import numa_marks
 from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, KAI, VOLCANO
 from placer.instance.keys import GroupKey, Key
-from placer.instance.node_marks import numa_marks
 from placer.instance.nodes import Node
 from placer.instance.problem import Group, Pod, Queue
 from placer.instance.unsupported import claimed
@@ -48,8 +25,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects, UnreadObject
 
-__all__ = ["hold_back", "note_unread", "without_unread_room"]
-
 #: Name of what stands for all objects of a kind.
 _ALL = "*"
 #: API group of PodGroups to the sequence that holds them.
@@ -57,7 +32,7 @@ _GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups", KAI: 
 
 
 def note_unread(objects: Objects, findings: Findings) -> None:
-    """Note every object that cannot be read; from now on ``findings`` tells references to it from those to nothing."""
+    """Note every object that cannot be read."""
     for each in objects.unread:
         findings.unread.setdefault(each.label, set())
         findings.add("Unreadable", each.label, f"{_said(each.label)}, and its dependents wait: {each.wrong}")
@@ -69,7 +44,7 @@ def _said(label: str) -> str:
 
 
 def without_unread_room(nodes: Mapping[str, Node], objects: Objects) -> dict[str, Node]:
-    """The nodes; where the free room is not known, a node counts as not ready, so nothing new is placed there."""
+    """The nodes; one whose free room is not known is not ready."""
     unknown = set(_nodes_in_doubt(objects.unread))
     return {name: replace(node, ready=False) if name in unknown else node for name, node in nodes.items()}
 
@@ -93,10 +68,7 @@ def hold_back(
     findings: Findings,
     rules_off: Container[str] = (),
 ) -> dict[GroupKey, Group]:
-    """Make groups invalid that depend on an unreadable object; all groups in their order.
-
-    ``entries`` belong to the same ``pods``; a group is not held back for the sake of ``rules_off`` alone.
-    """
+    """Make groups invalid that depend on an unreadable object."""
     if not objects.unread:
         return dict(groups)
     manifests = {each.key: each.pod for each in entries}
@@ -125,7 +97,6 @@ class _Doubts:
         self._network += (each for by, each in self._named_by.items() if by.startswith(("NetworkTopology ", "Policy")))
 
     def of(self, group: Group, pods: Iterable[tuple[Pod, PodManifest]]) -> Iterator[str]:
-        """Labels of the objects in question, those that the group itself names first."""
         label = str(group.key)
         if label in self._findings.unread:
             yield label
@@ -208,7 +179,6 @@ def _may_name(app_group: UnreadObject, listed: frozenset[str] | None, pod: Pod, 
 
 
 def _makers(pod: PodManifest) -> set[str]:
-    """A ReplicaSet's Deployment may be the owner, too."""
     owner = controller(pod.metadata)
     return {pod.name} if owner is None else {owner.name, owner.name.rpartition("-")[0]}
 

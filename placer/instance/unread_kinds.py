@@ -1,9 +1,4 @@
-"""Findings about objects of kinds that are not read, and work that makes no pods yet.
-
-* Workloads of which no pods are made and none are there: their pods take no room and are not placed.
-* Queues and quotas that pending pods belong to.
-* Suspended workloads, workloads of no replicas, gated pods: counted and named, which is no finding.
-"""
+"""Findings about kinds that are not read, and work that makes no pods yet."""
 
 from __future__ import annotations
 
@@ -11,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from placer.instance.blueprints import job_finished
 from placer.instance.findings import Findings, counted
 from placer.instance.pod_makers import Maker, PodMakers, all_workloads
 from placer.instance.pod_states import HOLD_GATE, Ownership, gated_pods, scheduler_of
 from placer.instance.problem import PodState
-from placer.instance.workload_blueprints import job_finished
 from placer.kube.base import controller
 from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
@@ -28,8 +23,6 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["absent_work", "note_limits_not_read", "note_pods_not_made"]
-
 _ALL = "*"
 _YUNIKORN = "yunikorn"
 _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
@@ -39,10 +32,7 @@ _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
 
 def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -> None:
-    """Note, once per kind, workloads that no pod is made of offline and of which none is there: they take no room.
-
-    In a live ``cluster`` the pods that count are there, and nothing is noted.
-    """
+    """Note workloads of which offline no pod is made or there, once per kind."""
     found: dict[str, set[str]] = {}
     for kind, workload in () if cluster else _not_made(objects):
         found.setdefault(kind, set()).add(workload)
@@ -72,7 +62,7 @@ class _Makers:
                 self._near.update(f"{pod.namespace}/{'-'.join(words[:end])}" for end in range(1, len(words) + 1))
 
     def has(self, kind: str, workload: str) -> bool:
-        """Whether a pod is of a workload, by the name: a RayJob makes a RayCluster, for example."""
+        """By name, since a RayJob makes a RayCluster, for example."""
         is_native = kind.rpartition(".")[2] in ("ReplicationController", "apps")
         return workload in self._makers or (not is_native and workload.partition(" ")[2] in self._near)
 
@@ -93,10 +83,7 @@ def _not_made(objects: Objects) -> Iterator[tuple[str, str]]:
 def note_limits_not_read(
     entries: Iterable[PodEntry], made: Expansion, objects: Objects, findings: Findings, *, cluster: bool
 ) -> None:
-    """Note, once per kind, queues and quotas of other systems that pending pods belong to.
-
-    In a ``cluster`` a mark means nothing where the kind is not served.
-    """
+    """Note, once per kind, queues and quotas of other systems that pending pods belong to."""
     waiting = [entry.pod for entry in entries if entry.state is PodState.PENDING]
     there, named = _namespaces(objects), _Named(objects, made)
     for limit in LIMITS:
@@ -132,7 +119,6 @@ class _Named:
                 self._notes[maker] = {**notes, **labels}
 
     def limited_by(self, pod: PodManifest, limit: UnreadLimit, namespaces: set[str], counts: bool) -> str | None:
-        """The object that limits a pod: by name where names count, empty where it is any of the namespace, or None."""
         queue = next(self._of(pod, limit), None) if counts else None
         return "" if queue is None and self._is_within(pod, limit, namespaces) else queue
 
@@ -155,11 +141,14 @@ class _Named:
 
 
 def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
-    """Work that makes no pods yet, and pods that their gates hold back, counted and named: a sentence each."""
+    """Work that makes no pods yet, and gated pods, counted and named: a sentence each."""
     found: dict[str, set[str]] = defaultdict(set)
     for words, workload in (*_suspended(objects), *_of_none(objects)):
         found[words].add(workload)
-    sentences = [f"{_count(words, each)}: {_they(each)} no pods yet" for words, each in sorted(found.items())]
+    sentences = [
+        f"{_count(words, each)}: {'they make' if len(each) > 1 else 'it makes'} no pods yet"
+        for words, each in sorted(found.items())
+    ]
     held: dict[str, set[str]] = defaultdict(set)
     for pod in gated_pods(objects.pods, ownership):
         gates = " and ".join(sorted({each.name for each in pod.spec.scheduling_gates or ()} - {HOLD_GATE}))
@@ -173,7 +162,6 @@ def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
 
 
 def _suspended(objects: Objects) -> Iterator[tuple[str, str]]:
-    """Words have ``#`` for an s of several."""
     for each in objects.jobs:
         if each.spec.suspend and not job_finished(each):
             yield f"suspended {each.kind}#{_of_queue(each.metadata.labels)}", f"{each.namespace}/{each.name}"
@@ -204,7 +192,3 @@ def _of_queue(labels: Mapping[str, str] | None) -> str:
 
 def _count(words: str, names: set[str]) -> str:
     return f"{len(names):,} {words.replace('#', 's' if len(names) > 1 else '', 1)} ({counted(names)})"
-
-
-def _they(names: set[str]) -> str:
-    return "they make" if len(names) > 1 else "it makes"

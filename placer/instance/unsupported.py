@@ -1,7 +1,4 @@
-"""Demands of pods that are not modelled (C4): such a pod is never bound, and its fields are reported.
-
-A bound claim decides by its volume where the pod can run (C3), any other is refused.
-"""
+"""Demands of pods that are not modelled (C4): such a pod is never bound."""
 
 from __future__ import annotations
 
@@ -10,12 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placer.instance.domain_units import unnamed_units
 from placer.instance.eligibility import has_long_lists, longer, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
-from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
+from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours, unnamed_units
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL
 from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
@@ -25,18 +21,7 @@ if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
     from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
-    from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
-
-__all__ = [
-    "SAFE_SYSCTLS",
-    "Refusals",
-    "Volumes",
-    "claimed",
-    "scheduled_jobs",
-    "text_bytes",
-    "undeclared_gang",
-]
-
+    from placer.kube.pod import PodAffinity, PodManifest, PodSpec
 
 _ONE_POD = "ReadWriteOncePod"
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
@@ -55,11 +40,7 @@ SAFE_SYSCTLS = frozenset(
 
 
 class Volumes:
-    """Claims and volumes of an instance.
-
-    A claim for one pod only may be taken by one of ``users``, the pods that are pending or have a node. Absent volumes
-    that a bound claim names are findings.
-    """
+    """Claims and volumes of an instance; ``users`` may take claims for one pod."""
 
     def __init__(
         self,
@@ -71,7 +52,8 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
+        specs = ((key, claim.spec) for key, claim in self._claims.items())
+        exclusive = {key for key, spec in specs if spec is not None and _ONE_POD in (spec.access_modes or ())}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
@@ -112,32 +94,22 @@ class Volumes:
 
 
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
-    """Field and claim of every volume that a claim backs; a generic ephemeral one has a claim of its own name."""
+    """Field and claim of every volume that a claim backs."""
     for volume in pod.spec.volumes or ():
-        name = _claim_name(pod, volume)
-        if name is not None:
-            kind = "ephemeral" if volume.ephemeral is not None else "persistentVolumeClaim"
-            yield f"spec.volumes[{volume.name or ''}].{kind}", Key(pod.namespace, name)
-
-
-def _claim_name(pod: PodManifest, volume: VolumeEntry) -> str | None:
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
-
-
-def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
-    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
+        claim, field_name = volume.persistent_volume_claim, f"spec.volumes[{volume.name or ''}]"
+        if volume.ephemeral is not None:
+            name = claim.claim_name if claim is not None else f"{pod.name}-{volume.name}"
+            yield f"{field_name}.ephemeral", Key(pod.namespace, name)
+        elif claim is not None:
+            yield f"{field_name}.persistentVolumeClaim", Key(pod.namespace, claim.claim_name)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    ``systems``: operating systems of the nodes. ``scheduled_jobs``: batch Jobs whose ``spec.scheduling`` makes their
-    pods a gang. ``gangs``: those of which something is not modelled, and its name. ``ending``: namespaces being
-    deleted: a server lets nothing be made in them, neither bindings nor pods. ``devices``: resources that no node
-    offers and a DeviceClass serves, and which one.
+    ``scheduled_jobs``: batch Jobs whose pods are a gang. ``gangs``: those not modelled. ``ending``: namespaces being
+    deleted. ``devices``: resources that only a DeviceClass serves.
     """
 
     volumes: Volumes
@@ -148,7 +120,7 @@ class Refusals:
     devices: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, pod: PodManifest, group: GroupKey | None = None, asked: Collection[str] = ()) -> tuple[str, ...]:
-        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound; empty: none."""
+        """Reasons, as ``field: what``, why a pending pod that requests ``asked`` is never bound."""
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
         of_gang = tuple(refusals_alone(pod.metadata)) if group is None else ()
@@ -192,21 +164,15 @@ def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:
 
 
 def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
-    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none.
-
-    Pods of ``jobs`` are a gang, whether or not they state it. A reference without a name leads to no known gang.
-    """
+    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none."""
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup: a gang without a name"
-    elif jobs and (job := _job_of(pod)) in jobs:
-        yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
-
-
-def _job_of(pod: PodManifest) -> Key | None:
-    owner = controller(pod.metadata)
-    if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", "batch"):
-        return None
-    return Key(pod.namespace, owner.name)
+        return
+    owner = controller(pod.metadata) if jobs else None
+    if owner is not None and (owner.kind, owner.api_version.rpartition("/")[0]) == ("Job", "batch"):
+        job = Key(pod.namespace, owner.name)
+        if job in jobs:
+            yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
 
 
 def text_bytes(metadata: Metadata) -> int:
@@ -216,7 +182,6 @@ def text_bytes(metadata: Metadata) -> int:
 
 
 def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
-    """Every pass has to carry all resources and text."""
     yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
     yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), MOST_TEXT)
     if left_out := (pod.metadata.annotations or {}).get(LEFT_OUT):
@@ -249,13 +214,9 @@ def _own(pod: PodManifest) -> Iterator[str]:
             yield f"spec.topologySpreadConstraints[{index}]: DoNotSchedule without a topologyKey"
     for claim in spec.resource_claims or ():
         yield f"spec.resourceClaims[{claim.name or ''}]: devices allocated by claim"
-    for name in _sysctls(spec):
-        yield from _unsafe(name)
-
-
-def _unsafe(sysctl: str) -> Iterator[str]:
-    if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
-        yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
+    for sysctl in _sysctls(spec):
+        if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
+            yield f"spec.securityContext.sysctls: {sysctl}, which a kubelet allows only if it is configured to"
 
 
 def _sysctls(spec: PodSpec) -> tuple[str, ...]:
@@ -264,7 +225,6 @@ def _sysctls(spec: PodSpec) -> tuple[str, ...]:
 
 
 def _keyless(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:
-    """No API server admits required terms without a topology key."""
     for term in required_terms(affinity):
         if not term.topology_key:
             yield f"{field}: required pod {what} without a topologyKey"

@@ -1,22 +1,21 @@
-"""Instances in which something is otherwise: pods have left or wait, nodes are lost or empty."""
+"""Instances in which something is otherwise."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState, SubGroup
-from placer.instance.numa import NumaZone
 from placer.instance.problem import group_of_one
 from placer.quantity import Resources
 
+_Part = TypeVar("_Part", Group, SubGroup)
+
 
 def released(instance: Instance, gone: Collection[Key]) -> Instance:
-    """Some bound pods have left their nodes and wait; one in no group is a gang of one.
-
-    Their NUMA zones stay taken, since no object names the zones that a kubelet gave.
-    """
+    """Some bound pods wait; their NUMA zones are taken, since no object names these."""
     if not gone:
         return instance
     pods, groups = dict(instance.pods), dict(instance.groups)
@@ -32,27 +31,18 @@ def released(instance: Instance, gone: Collection[Key]) -> Instance:
             touched[group].append(key)
     for name, left in touched.items():
         group_left, away = groups[name], frozenset(left)
-        parts = tuple(_part_released(part, away) for part in group_left.sub_groups)
-        bound, pending = _released(group_left, away)
-        groups[name] = replace(group_left, bound=bound, pending=pending, sub_groups=parts)
+        parts = tuple(_released(part, away) for part in group_left.sub_groups)
+        groups[name] = replace(_released(group_left, away), sub_groups=parts)
     return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
 
 
-def _part_released(part: SubGroup, away: frozenset[Key]) -> SubGroup:
-    bound, pending = _released(part, away)
-    return replace(part, bound=bound, pending=pending)
-
-
-def _released(part: Group | SubGroup, away: frozenset[Key]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    gone = away.intersection(part.bound)
-    return _but(part.bound, gone), tuple(sorted({*part.pending, *gone}))
+def _released(part: _Part, away: frozenset[Key]) -> _Part:
+    gone: frozenset[Key] = away.intersection(part.bound)
+    return replace(part, bound=_but(part.bound, gone), pending=tuple(sorted({*part.pending, *gone})))
 
 
 def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
-    """Some nodes are lost, thus not Ready: their pods wait, but for DaemonSet and static ones, and nothing is evicted.
-
-    A lost node need not be in the instance, only that of bound pods.
-    """
+    """Some nodes are lost, thus not Ready, and pods that may run elsewhere wait."""
     gone = ran_on(instance, lost)
     nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     budgets = tuple(budget.without(gone) for budget in instance.budgets)
@@ -60,13 +50,13 @@ def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
 
 
 def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
-    """Pods of lost nodes that may run elsewhere: all but those of DaemonSets and static ones."""
+    """Pods of lost nodes that may run elsewhere."""
     bound = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and pod.node in lost)
     return [pod.key for pod in bound if not pod.daemon]
 
 
 def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:
-    """Protected pods stay with lost nodes, as those of DaemonSets do, since a cluster does not let them be evicted."""
+    """Protected pods stay with lost nodes, since a cluster does not let them be evicted."""
     staying = [pod for pod in map(instance.pods.__getitem__, ran_on(instance, lost)) if pod.protected]
     return replace(instance, pods={**instance.pods, **{pod.key: replace(pod, daemon=True) for pod in staying}})
 
@@ -97,16 +87,17 @@ def without(instance: Instance, pods: Collection[Key]) -> Instance:
     if not pods:
         return instance
     kept = {key: pod for key, pod in instance.pods.items() if key not in pods}
-    fewer = ((key, _fewer(group, pods)) for key, group in instance.groups.items())
+    fewer = ((key, _less(group, pods)) for key, group in instance.groups.items())
     return replace(instance, pods=kept, groups={key: each for key, each in fewer if each.pending or key.api_group})
 
 
-def _fewer(group: Group, pods: Collection[Key]) -> Group:
-    if not any(key in pods for key in (*group.pending, *group.bound)):
-        return group
-    parts = (replace(each, pending=_but(each.pending, pods), bound=_but(each.bound, pods)) for each in group.sub_groups)
-    pending, bound = _but(group.pending, pods), _but(group.bound, pods)
-    return replace(group, pending=pending, bound=bound, sub_groups=tuple(parts))
+def _less(part: _Part, pods: Collection[Key]) -> _Part:
+    if not any(key in pods for key in (*part.pending, *part.bound)):
+        return part
+    left = replace(part, pending=_but(part.pending, pods), bound=_but(part.bound, pods))
+    if isinstance(left, Group):
+        left = replace(left, sub_groups=tuple(_less(each, pods) for each in left.sub_groups))
+    return left
 
 
 def _but(keys: Iterable[Key], pods: Collection[Key]) -> tuple[Key, ...]:
@@ -124,10 +115,9 @@ def with_free_zones(node: Node) -> Node:
     """A node on whose NUMA zones nothing runs: all allocatable amounts are available."""
     if node.numa is None:
         return node
-    zones = tuple(replace(zone, available=_all_free(zone)) for zone in node.numa.zones)
-    return replace(node, numa=replace(node.numa, zones=zones))
-
-
-def _all_free(zone: NumaZone) -> Resources:
-    names = {*zone.available, *zone.allocatable}
-    return Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
+    zones = []
+    for zone in node.numa.zones:
+        names = {*zone.available, *zone.allocatable}
+        free = Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
+        zones.append(replace(zone, available=free))
+    return replace(node, numa=replace(node.numa, zones=tuple(zones)))

@@ -1,15 +1,6 @@
-"""The six orders in which an AppGroup's workloads may be placed one after another (KEP-260).
+"""The six orders in which an AppGroup's workloads may be placed one after another.
 
-* `KahnSort`: callers before those they call, by a stack of workloads without a caller left
-* `TarjanSort`: depth first, callers before those they call, as soon as all below is done
-* `Reverse...`: the order from its end
-* `Alternate...`: first, last, second, last but one, ...
-
-Workloads are taken in the order of the spec. The controller takes them in the random order of a Go map, so explicit
-roots reproduce a row of the KEP's table, or of a cluster.
-
-Source: KEP-260, "Application Group CRD" (table over the Online Boutique), and diktyo-io/appgroup-controller with the
-library it sorts by (otaviokr/topological-sort).
+Source: KEP-260 "Application Group CRD"; diktyo-io/appgroup-controller; otaviokr/topological-sort.
 """
 
 from __future__ import annotations
@@ -20,8 +11,6 @@ from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 
-__all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "WorkloadOrder", "find_cycle", "sort_workloads"]
-
 #: Workload to those that it calls, both in the order of the spec; every workload is a key.
 Graph = Mapping[str, Sequence[str]]
 
@@ -30,11 +19,7 @@ DEFAULT_ALGORITHM = "KahnSort"
 
 @dataclass(frozen=True, slots=True)
 class WorkloadOrder:
-    """Workloads in the order in which they are to be placed, each once.
-
-    ``algorithm``: the one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
-    ``cycle``: workloads that call each other in a circle, in order; with one, ``workloads`` is the order of the spec.
-    """
+    """Workloads in the order in which they are to be placed; with a ``cycle`` that of the spec."""
 
     algorithm: str
     workloads: tuple[str, ...]
@@ -52,25 +37,15 @@ def sort_workloads(
     dependencies: Mapping[str, Sequence[str]],
     roots: Sequence[str] = (),
 ) -> WorkloadOrder:
-    """Order the workloads of an AppGroup, those without dependencies included; equal input gives the equal order.
+    """Order the workloads of an AppGroup; equal input gives the equal order.
 
-    ``algorithm``: one of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`. ``workloads``: in
-    the order of the spec; a repeated one counts where it is first. ``dependencies``: workload to those that it calls,
-    in the order of the spec. Workloads in ``dependencies`` only come last, in the order of being named. ``roots``:
-    workloads that come before all others where the algorithm looks for one to begin with.
-
-    Raises
-    ------
-    ValueError
-        One of ``roots`` is no workload.
+    ``algorithm``: of :data:`ALGORITHMS`, else the default. ``roots``: workloads that come first, else ValueError.
 
     Examples
     --------
     >>> calls = {"web": ["cart", "ads"], "cart": ["redis"]}
     >>> sort_workloads("KahnSort", ["web", "cart", "ads", "redis"], calls).workloads
     ('web', 'ads', 'cart', 'redis')
-    >>> sort_workloads("AlternateTarjan", ["web", "cart", "ads", "redis"], calls).workloads
-    ('web', 'redis', 'ads', 'cart')
     """
     known = algorithm if algorithm is not None and algorithm in ALGORITHMS else DEFAULT_ALGORITHM
     graph = _graph(workloads, dependencies)
@@ -85,14 +60,7 @@ def sort_workloads(
 
 
 def find_cycle(dependencies: Graph) -> tuple[str, ...]:
-    """The first circle of calls met on the way from the first workload down; empty: none, one workload: it calls
-    itself.
-
-    Examples
-    --------
-    >>> find_cycle({"a": ["b"], "b": ["c"], "c": ["d", "b"]})
-    ('b', 'c')
-    """
+    """The first circle of calls; of one workload: it calls itself."""
     done: set[str] = set()
     for start in dependencies:
         path, calls = [start], [iter(dependencies.get(start, ()))]
@@ -132,7 +100,6 @@ def _kahn(graph: Graph, order: Sequence[str]) -> list[str]:
 
 
 def _tarjan(graph: Graph, order: Sequence[str]) -> list[str]:
-    """A workload is done when all that it calls are, and the last one done comes first."""
     found: dict[str, None] = {}
     for start in order:
         path = [] if start in found else [(start, iter(graph[start]))]

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, Schema
+from placer.kube.base import Condition, Count, LabelSelector, Named, NamespacedObject, Schema
 from placer.kube.pod import PodSpec, PodTemplateSpec
-from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
-
-__all__ = [
-    "ClaimTemplate",
-    "DaemonSetManifest",
-    "DaemonSetSpec",
-    "DaemonSetStatus",
-    "DaemonSetTemplate",
-    "DeploymentManifest",
-    "JobCondition",
-    "JobManifest",
-    "JobScheduling",
-    "JobSpec",
-    "JobStatus",
-    "Ordinals",
-    "ReplicaSetManifest",
-    "StatefulSetManifest",
-    "StatefulSetSpec",
-    "WorkloadSpec",
-]
+from placer.kube.scheduling import UpstreamScheduling
 
 
 class WorkloadSpec(Schema, frozen=True, kw_only=True):
@@ -38,16 +19,10 @@ class DeploymentManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: WorkloadSpec
 
 
-class ClaimTemplateMetadata(Schema, frozen=True, kw_only=True):
-    """Name of a claim template: that of the volume, and the start of the claim's name."""
-
-    name: Name
-
-
 class ClaimTemplate(Schema, frozen=True, kw_only=True):
     """Every pod of a StatefulSet gets one such claim."""
 
-    metadata: ClaimTemplateMetadata
+    metadata: Named
 
 
 class Ordinals(Schema, frozen=True, kw_only=True):
@@ -90,13 +65,6 @@ class DaemonSetManifest(NamespacedObject, frozen=True, kw_only=True):
     status: DaemonSetStatus | None = None
 
 
-class JobScheduling(Schema, frozen=True, kw_only=True):
-    """Without a ``minCount`` a gang is all pods that run at once."""
-
-    scheduling_policy: UpstreamSchedulingPolicy | None = None
-    scheduling_constraints: UpstreamSchedulingConstraints | None = None
-
-
 class JobSpec(Schema, frozen=True, kw_only=True):
     """By ``scheduling`` the pods become a gang."""
 
@@ -105,19 +73,12 @@ class JobSpec(Schema, frozen=True, kw_only=True):
     completion_mode: str | None = None
     suspend: bool | None = None
     managed_by: str | None = None
-    scheduling: JobScheduling | None = None
+    scheduling: UpstreamScheduling | None = None
     template: PodTemplateSpec
 
 
-class JobCondition(Schema, frozen=True, kw_only=True):
-    """``Complete`` and ``Failed`` mean that the job makes no more pods."""
-
-    type: str
-    status: str
-
-
 class JobStatus(Schema, frozen=True, kw_only=True):
-    conditions: tuple[JobCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class JobManifest(NamespacedObject, frozen=True, kw_only=True):

@@ -1,8 +1,7 @@
-"""How a schema is declared, quantities, metadata, selectors: shared by all kinds.
+"""How a schema is declared, quantities, metadata, selectors.
 
-Schemas are msgspec structs: on 55,000 pods they take a sixth of the memory of models that keep a ``__dict__``, and text
-becomes one in a few microseconds. Fields are declared only where some rule reads them; the parser skips the rest. JSON
-``null`` means *left out*, as in the API server, so optional fields are ``T | None = None`` throughout.
+Schemas are msgspec structs, for memory. Fields are declared only where some rule reads them. JSON ``null`` means *left
+out*.
 """
 
 from __future__ import annotations
@@ -17,38 +16,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from placer import quantity
-
-__all__ = [
-    "CONTROL",
-    "DNS_SUBDOMAIN",
-    "LONGEST_NAME",
-    "After",
-    "ClosedSchema",
-    "Count",
-    "Instead",
-    "LabelRequirement",
-    "LabelSelector",
-    "Labels",
-    "Metadata",
-    "Name",
-    "NamespacedObject",
-    "NodeRequirement",
-    "NodeSelector",
-    "NodeSelectorTerm",
-    "ObjectBase",
-    "OwnerReference",
-    "Positive",
-    "Present",
-    "Problem",
-    "Quantities",
-    "Quantity",
-    "Schema",
-    "TemplateMetadata",
-    "Time",
-    "controller",
-    "quantity_of",
-    "read_quantity",
-]
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -72,7 +39,7 @@ class ClosedSchema(Schema, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Problem(ValueError):
-    """A fault of a value, in words; ``found`` None lets the reader show the value itself."""
+    """A fault of a value, in words; ``found`` None: the value itself."""
 
     def __init__(self, expected: str, found: str | None = None) -> None:
         super().__init__(expected)
@@ -82,25 +49,20 @@ class Problem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Next to a type: a further check, which gives the value or raises :class:`Problem`.
-
-    A schema that has one checks the same in ``__post_init__``.
-    """
+    """Next to a type: a further check, which gives the value or raises :class:`Problem`."""
 
     check: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Instead:
-    """Next to a type, in a closed schema: reads a value of any type, or raises :class:`Problem`."""
+    """Next to a type, in a closed schema: reads a value of any type."""
 
     read: Callable[[Any], Any]
 
 
 class Quantity(int):
-    """An amount in nano-units, exactly, at least 0; ``placer.quantity.from_nano`` makes it the integer that scheduling
-    compares.
-    """
+    """An amount in nano-units, exactly, at least 0."""
 
     __slots__ = ()
 
@@ -155,6 +117,23 @@ def _drop_last_applied(annotations: Labels | None) -> None:
 
 class Present(Schema, frozen=True, kw_only=True):
     """An object of which only its presence matters."""
+
+
+class Named(Schema, frozen=True, kw_only=True):
+    name: Name
+
+
+class MaybeNamed(Schema, frozen=True, kw_only=True):
+    name: str | None = None
+
+
+class Condition(Schema, frozen=True, kw_only=True):
+    type: str
+    status: str
+
+
+class Phase(Schema, frozen=True, kw_only=True):
+    phase: str | None = None
 
 
 class TemplateMetadata(Schema, frozen=True, kw_only=True):

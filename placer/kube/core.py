@@ -1,4 +1,4 @@
-"""v1 Node, ConfigMap, Namespace, PersistentVolumeClaim, PersistentVolume; scheduling.k8s.io/v1 PriorityClass."""
+"""v1 Node, ConfigMap, Namespace, volumes and claims; v1 PriorityClass and PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from placer.kube.base import NamespacedObject, NodeSelector, ObjectBase, Quantities, Schema
-
-__all__ = [
-    "ConfigMapManifest",
-    "NamespaceManifest",
-    "NodeCondition",
-    "NodeManifest",
-    "NodeSpec",
-    "NodeStatus",
-    "PersistentVolumeClaimManifest",
-    "PersistentVolumeClaimSpec",
-    "PersistentVolumeManifest",
-    "PersistentVolumeSpec",
-    "PriorityClassManifest",
-    "TaintEntry",
-]
+from placer.kube.base import (
+    Condition,
+    Count,
+    LabelSelector,
+    NamespacedObject,
+    NodeSelector,
+    ObjectBase,
+    Phase,
+    Problem,
+    Quantities,
+    Schema,
+)
 
 
 class TaintEntry(Schema, frozen=True, kw_only=True):
@@ -35,17 +31,10 @@ class NodeSpec(Schema, frozen=True, kw_only=True):
     taints: tuple[TaintEntry, ...] | None = None
 
 
-class NodeCondition(Schema, frozen=True, kw_only=True):
-    """Only ``Ready`` is read."""
-
-    type: str
-    status: str
-
-
 class NodeStatus(Schema, frozen=True, kw_only=True):
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
-    conditions: tuple[NodeCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class NodeManifest(ObjectBase, frozen=True, kw_only=True):
@@ -74,13 +63,9 @@ class PersistentVolumeClaimSpec(Schema, frozen=True, kw_only=True):
     access_modes: tuple[str, ...] | None = None
 
 
-class PersistentVolumeClaimStatus(Schema, frozen=True, kw_only=True):
-    phase: str | None = None
-
-
 class PersistentVolumeClaimManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec | None = None
-    status: PersistentVolumeClaimStatus | None = None
+    status: Phase | None = None
 
 
 class VolumeNodeAffinity(Schema, frozen=True, kw_only=True):
@@ -106,3 +91,37 @@ class PriorityClassManifest(ObjectBase, frozen=True, kw_only=True):
     value: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
     global_default: bool | None = None
     preemption_policy: str | None = None
+
+
+class BudgetSpec(Schema, frozen=True, kw_only=True):
+    """A selector that is left out takes no pod, an empty one every pod of the namespace."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.min_available is not None and self.max_unavailable is not None:
+            raise Problem("minAvailable or maxUnavailable", "both")
+        for value in (self.min_available, self.max_unavailable):
+            if value is not None and amount_of(value, 100) < 0:
+                raise Problem("a number of at least 0")
+
+
+class BudgetStatus(Schema, frozen=True, kw_only=True):
+    disruptions_allowed: Count | None = None
+
+
+class PodDisruptionBudgetManifest(NamespacedObject, frozen=True, kw_only=True):
+    spec: BudgetSpec | None = None
+    status: BudgetStatus | None = None
+
+
+def amount_of(value: int | str, whole: int) -> int:
+    """A number, or a percentage of ``whole`` rounded up; else :class:`Problem`."""
+    if isinstance(value, int):
+        return value
+    digits, sign, rest = value.partition("%")
+    if not (sign and not rest and digits.isascii() and digits.isdigit() and len(digits) < 10):
+        raise Problem("a number or a percentage such as 50%", repr(value[:80]))
+    return -(-int(digits) * whole // 100)

@@ -1,9 +1,4 @@
-"""Use of each field of the kinds that placer reads: read, ignored, refused, or it limits nothing.
-
-A field of a schema in this package is read, unless it stands here. Everything else stands here by its type in
-``fields.json``, so that fields of pods are listed once. A test fails where a field of a kind has no use, as after that
-file was made again.
-"""
+"""Use of each field of the kinds that placer reads; one that is declared is read, unless it stands here."""
 
 from __future__ import annotations
 
@@ -13,8 +8,6 @@ from typing import Any, NamedTuple
 
 from placer.kube.kinds import KindInfo, schema_in, type_fields, types_of
 from placer.kube.reader import fields_of
-
-__all__ = ["IGNORED", "NEUTRAL", "REFUSED", "FieldClass", "FieldUse", "field_uses"]
 
 
 class FieldClass(Enum):
@@ -26,8 +19,6 @@ class FieldClass(Enum):
     NEUTRAL = "limits nothing"
 
 
-_SHARES = "`QueueShareIgnored`: queues share by `capability` alone"
-_PREFERENCE = "`PreferenceIgnored`: a preference"
 _IN_TREE = "how many pods or nodes may use the disk at once is not modelled"
 
 #: Fields that may limit a pending pod and that no rule reads, with the case of a finding: ``FieldIgnored``, where the
@@ -35,22 +26,21 @@ _IN_TREE = "how many pods or nodes may use the disk at once is not modelled"
 IGNORED: Mapping[tuple[str, str], str] = {
     ("PodGroup.scheduling.volcano.sh/spec", "minResources"): "said where it is more than the group's pods ask for",
     ("PodGroup.scheduling.x-k8s.io/spec", "minResources"): "said where it is more than the group's pods ask for",
-    ("Queue.scheduling.volcano.sh/spec", "deserved"): _SHARES,
-    ("Queue.scheduling.volcano.sh/spec", "guarantee"): _SHARES,
-    ("Queue.scheduling.volcano.sh/spec", "priority"): _SHARES,
-    ("Queue.scheduling.volcano.sh/spec", "weight"): _SHARES,
+    **{
+        ("Queue.scheduling.volcano.sh/spec", each): "`QueueShareIgnored`: queues share by `capability` alone"
+        for each in ("deserved", "guarantee", "priority", "weight")
+    },
     ("Queue.scheduling.volcano.sh/spec", "dequeueStrategy"): "`fifo`: a job waits for those before it in its queue",
     ("KaiPodGroupSpec", "queue"): "`UnsupportedKind`: a Queue of KAI is not read",
     ("PodSpec", "runtimeClassName"): "of pods that no API server has admitted: overhead and nodes of the RuntimeClass",
-    ("NodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
-    ("PodAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
-    ("PodAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"): _PREFERENCE,
-    ("Volume", "awsElasticBlockStore"): _IN_TREE,
-    ("Volume", "azureDisk"): _IN_TREE,
-    ("Volume", "cinder"): _IN_TREE,
-    ("Volume", "gcePersistentDisk"): _IN_TREE,
-    ("Volume", "iscsi"): _IN_TREE,
-    ("Volume", "rbd"): _IN_TREE,
+    **{
+        (each, "preferredDuringSchedulingIgnoredDuringExecution"): "`PreferenceIgnored`: a preference"
+        for each in ("NodeAffinity", "PodAffinity", "PodAntiAffinity")
+    },
+    **{
+        ("Volume", each): _IN_TREE
+        for each in ("awsElasticBlockStore", "azureDisk", "cinder", "gcePersistentDisk", "iscsi", "rbd")
+    },
     ("ReplicaSet", "spec"): "`UnsupportedKind`: one without a Deployment is not expanded",
     ("ReplicatedJob", "scheduling"): "of JobSets that are expanded: the policy of the whole set counts",
     ("JobSpec", "managedBy"): "of Jobs that are expanded: another controller makes the pods, or none",
@@ -64,16 +54,13 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("KaiPodGroupSpec", "subGroups"): "subgroups of KAI",
     ("KaiPodGroupSpec", "topologyConstraint"): "a topology of KAI",
     ("beta1PodGroupSpec", "parentCompositePodGroupName"): "a group of groups",
-    ("PersistentVolumeClaimSpec", "dataSource"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "dataSourceRef"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "resources"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "selector"): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "storageClassName"): "a claim that is not Bound is refused, whatever it says",
-    (
-        "PersistentVolumeClaimSpec",
-        "volumeAttributesClassName",
-    ): "a claim that is not Bound is refused, whatever it says",
-    ("PersistentVolumeClaimSpec", "volumeMode"): "a claim that is not Bound is refused, whatever it says",
+    **{
+        ("PersistentVolumeClaimSpec", each): "a claim that is not Bound is refused, whatever it says"
+        for each in (
+            *("dataSource", "dataSourceRef", "resources", "selector", "storageClassName"),
+            *("volumeAttributesClassName", "volumeMode"),
+        )
+    },
     ("Job.batch.volcano.sh/spec/volumes", "volumeClaim"): "its claim is not Bound",
 }
 
@@ -207,9 +194,7 @@ NEUTRAL: Mapping[str, str] = {
 
 
 class FieldUse(NamedTuple):
-    """One field of a kind: its path in an object, and its type and field as in the tables above; ``use`` None:
-    unknown.
-    """
+    """One field of a kind; ``use`` None: unknown."""
 
     path: str
     at: tuple[str, str]
@@ -217,15 +202,12 @@ class FieldUse(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The table's words; empty for fields that are read or limit nothing."""
+        """The table's words, if any."""
         return IGNORED.get(self.at, "") or REFUSED.get(self.at, "")
 
 
 def field_uses(info: KindInfo) -> Iterator[FieldUse]:
-    """Every field of a kind with its use, and none below those that no rule reads.
-
-    A template of pods is one field: it is read as a pod is. A field of several versions comes once for each.
-    """
+    """Every field of a kind with its use, none below those that no rule reads."""
     for called in types_of(info).values():
         yield from _uses(called, info.model, "")
 

@@ -1,46 +1,27 @@
-"""jobset.x-k8s.io JobSet: batch Jobs that belong together.
-
-Source: sigs.k8s.io/jobset ``api/jobset/v1alpha2``, v0.12, and its KEP-969 for ``spec.scheduling``.
-"""
+"""jobset.x-k8s.io JobSet (``api/jobset/v1alpha2``, v0.12): batch Jobs that belong together."""
 
 from __future__ import annotations
 
 from placer.kube.apps import ClaimTemplate, JobSpec
-from placer.kube.base import Count, Name, NamespacedObject, Present, Schema, TemplateMetadata
+from placer.kube.base import (
+    Condition,
+    Count,
+    MaybeNamed,
+    Name,
+    Named,
+    NamespacedObject,
+    Present,
+    Schema,
+    TemplateMetadata,
+)
 from placer.kube.pod import Container, PodSpec, PodTemplateSpec
-from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
-
-__all__ = [
-    "ChildJobSpec",
-    "ChildJobTemplate",
-    "Coordinator",
-    "DependsOnJob",
-    "JobSetCondition",
-    "JobSetJobScheduling",
-    "JobSetManifest",
-    "JobSetNetwork",
-    "JobSetScheduling",
-    "JobSetSpec",
-    "JobSetStatus",
-    "JobSetTargetScheduling",
-    "MountingContainer",
-    "MountingPodSpec",
-    "MountingPodTemplate",
-    "ReplicatedJob",
-    "StartupPolicy",
-    "VolumeClaimPolicy",
-    "VolumeMount",
-]
-
-
-class VolumeMount(Schema, frozen=True, kw_only=True):
-    name: str | None = None
+from placer.kube.scheduling import UpstreamScheduling
 
 
 class MountingContainer(Container, frozen=True, kw_only=True):
     """A JobSet adds the volumes of its claims to containers that mount them."""
 
-    volume_mounts: tuple[VolumeMount, ...] | None = None
+    volume_mounts: tuple[MaybeNamed, ...] | None = None
 
 
 class MountingPodSpec(PodSpec, frozen=True, kw_only=True):
@@ -67,12 +48,6 @@ class VolumeClaimPolicy(Schema, frozen=True, kw_only=True):
     templates: tuple[ClaimTemplate, ...] | None = None
 
 
-class DependsOnJob(Schema, frozen=True, kw_only=True):
-    """A replicated job that must be ready or complete before this one gets its Jobs."""
-
-    name: Name
-
-
 class ReplicatedJob(Schema, frozen=True, kw_only=True):
     """Replicas left out are 1, a group left out is ``default``."""
 
@@ -80,7 +55,7 @@ class ReplicatedJob(Schema, frozen=True, kw_only=True):
     group_name: str | None = None
     replicas: Count | None = None
     template: ChildJobTemplate
-    depends_on: tuple[DependsOnJob, ...] | None = None
+    depends_on: tuple[Named, ...] | None = None
     scheduling: Present | None = None
 
 
@@ -101,21 +76,12 @@ class StartupPolicy(Schema, frozen=True, kw_only=True):
     startup_policy_order: str | None = None
 
 
-class JobSetJobScheduling(Schema, frozen=True, kw_only=True):
-    scheduling_policy: UpstreamSchedulingPolicy | None = None
-    scheduling_constraints: UpstreamSchedulingConstraints | None = None
-
-
-class JobSetTargetScheduling(Schema, frozen=True, kw_only=True):
+class JobSetTargetScheduling(UpstreamScheduling, frozen=True, kw_only=True):
     target_replicated_jobs: tuple[Name, ...] | None = None
-    scheduling_policy: UpstreamSchedulingPolicy | None = None
-    scheduling_constraints: UpstreamSchedulingConstraints | None = None
-    job: JobSetJobScheduling | None = None
+    job: UpstreamScheduling | None = None
 
 
-class JobSetScheduling(Schema, frozen=True, kw_only=True):
-    scheduling_policy: UpstreamSchedulingPolicy | None = None
-    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+class JobSetScheduling(UpstreamScheduling, frozen=True, kw_only=True):
     replicated_jobs: tuple[JobSetTargetScheduling, ...] | None = None
 
 
@@ -130,15 +96,8 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
     volume_claim_policies: tuple[VolumeClaimPolicy, ...] | None = None
 
 
-class JobSetCondition(Schema, frozen=True, kw_only=True):
-    """``Completed`` and ``Failed`` mean that the set makes no more Jobs."""
-
-    type: str
-    status: str
-
-
 class JobSetStatus(Schema, frozen=True, kw_only=True):
-    conditions: tuple[JobSetCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
     restarts: Count | None = None
 
 

@@ -1,14 +1,11 @@
 """scheduling.run.ai PodGroup: gangs as KAI's scheduler knows them.
 
-Source: KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``. Subgroups and topology constraints are read
-only so far that a group with any of them can be refused.
+Source: KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``.
 """
 
 from __future__ import annotations
 
 from placer.kube.base import Count, NamespacedObject, Present, Schema
-
-__all__ = ["KaiPodGroupManifest", "KaiPodGroupSpec", "KaiTopologyConstraint"]
 
 
 class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):

@@ -1,8 +1,4 @@
-"""Which model reads which API group and kind, the kubectl names of a kind, and all its fields.
-
-Schemas declare fields that some rule reads; real objects have hundreds more. ``fields.json`` holds the names of all of
-them, from the sources and under the licences that it states; ``tests/write_fields.py`` makes it.
-"""
+"""Which model reads which API group and kind, the kubectl names of a kind, and all its fields (``fields.json``)."""
 
 from __future__ import annotations
 
@@ -19,33 +15,14 @@ from placer.kube.base import NamespacedObject, Present
 from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
 from placer.legible import alike
 
-__all__ = [
-    "BY_ATTRIBUTE",
-    "KINDS",
-    "Fields",
-    "KindInfo",
-    "Steps",
-    "find_kinds",
-    "known_fields",
-    "nearest",
-    "nearest_kind",
-    "read_fields",
-    "schema_in",
-    "type_fields",
-    "types_of",
-]
-
 
 @dataclass(frozen=True)
 class KindInfo:
     """How one kind is read and called.
 
-    ``attribute``: sequence in ``manifests.Objects``. ``groups``: API groups under which it is read; the first one is
-    the one in use, the others are older spellings. ``schema``: ``MODULE.CLASS`` in this package, imported with the
-    first object of the kind: to make the schemas of all kinds takes longer than to decide a small instance. ``short``:
-    short names of kubectl. ``keeps_text``: whether the object's own text is kept, too, because pods are made from it.
-    ``skips_versions``: whether objects of other versions are skipped, because pods state themselves that they depend on
-    them; else such an object is a fault.
+    ``attribute``: sequence in ``manifests.Objects``. ``groups``: the first one is in use. ``schema``: module
+    here, imported late, and how its class begins. ``keeps_text``: pods are made from it. ``skips_versions``: others
+    are skipped, else a fault.
     """
 
     attribute: str
@@ -64,15 +41,15 @@ class KindInfo:
 
     @cached_property
     def plural(self) -> str:
-        """Resource name in the API's paths, made of the kind as API machinery guesses it."""
+        """Resource name in the API's paths."""
         name = self.kind.lower()
         return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
 
     @cached_property
     def model(self) -> type[Any]:
         """Schema of an object of this kind."""
-        module, _, name = self.schema.partition(".")
-        model: type[Any] = getattr(importlib.import_module(f"placer.kube.{module}"), name)
+        module, _, prefix = self.schema.partition(".")
+        model: type[Any] = getattr(importlib.import_module(f"placer.kube.{module}"), f"{prefix}{self.kind}Manifest")
         return model
 
     @cached_property
@@ -90,8 +67,9 @@ class KindInfo:
 
 
 _CORE, _V1, _ALPHA, _BETA = ("",), ("v1",), ("v1alpha1",), ("v1beta1",)
-_APPS, _VOLCANO, _PLACER = ("apps",), ("scheduling.volcano.sh",), ("placer.dev",)
-_SCHEDULING = ("scheduling.k8s.io",)
+_APPS, _VOLCANO, _KAI = ("apps",), ("scheduling.volcano.sh",), ("scheduling.run.ai",)
+_SCHEDULING, _LWS = ("scheduling.k8s.io",), ("leaderworkerset.x-k8s.io",)
+_SINCE_2 = ("v1alpha2", "v1alpha3", "v1beta1")
 _COSCHEDULING = ("scheduling.x-k8s.io", "scheduling.sigs.x-k8s.io", "scheduling.sigs.k8s.io")
 _APP_GROUP = ("appgroup.diktyo.x-k8s.io", "scheduling.sigs.x-k8s.io", "appgroup.diktyo.k8s.io", "diktyo.k8s.io")
 _NETWORK = (
@@ -100,107 +78,49 @@ _NETWORK = (
     "networktopology.diktyo.k8s.io",
     "diktyo.k8s.io",
 )
-_NUMA, _NUMA_VERSIONS = ("topology.node.k8s.io",), ("v1alpha1", "v1alpha2")
 
 _ALL = (
-    KindInfo("nodes", "Node", _CORE, _V1, "core.NodeManifest", ("no",)),
-    KindInfo("pods", "Pod", _CORE, _V1, "pod.PodManifest", ("po",)),
-    KindInfo("config_maps", "ConfigMap", _CORE, _V1, "core.ConfigMapManifest", ("cm",)),
-    KindInfo("namespaces", "Namespace", _CORE, _V1, "core.NamespaceManifest", ("ns",)),
-    KindInfo(
-        "persistent_volume_claims", "PersistentVolumeClaim", _CORE, _V1, "core.PersistentVolumeClaimManifest", ("pvc",)
-    ),
-    KindInfo("persistent_volumes", "PersistentVolume", _CORE, _V1, "core.PersistentVolumeManifest", ("pv",)),
-    KindInfo("priority_classes", "PriorityClass", _SCHEDULING, _V1, "core.PriorityClassManifest", ("pc",)),
-    KindInfo(
-        "pod_groups",
-        "PodGroup",
-        _VOLCANO,
-        _BETA,
-        "volcano.PodGroupManifest",
-        ("pg", "podgroup-v1beta1"),
-        skips_versions=True,
-    ),
-    KindInfo("queues", "Queue", _VOLCANO, _BETA, "volcano.QueueManifest", ("q", "queue-v1beta1")),
-    KindInfo(
-        "volcano_jobs",
-        "Job",
-        ("batch.volcano.sh",),
-        _ALPHA,
-        "volcano.VolcanoJobManifest",
-        ("vcjob", "vj"),
-        keeps_text=True,
-    ),
-    KindInfo("hyper_nodes", "HyperNode", ("topology.volcano.sh",), _ALPHA, "volcano.HyperNodeManifest", ("hn",)),
+    KindInfo("nodes", "Node", _CORE, _V1, "core", ("no",)),
+    KindInfo("pods", "Pod", _CORE, _V1, "pod", ("po",)),
+    KindInfo("config_maps", "ConfigMap", _CORE, _V1, "core", ("cm",)),
+    KindInfo("namespaces", "Namespace", _CORE, _V1, "core", ("ns",)),
+    KindInfo("persistent_volume_claims", "PersistentVolumeClaim", _CORE, _V1, "core", ("pvc",)),
+    KindInfo("persistent_volumes", "PersistentVolume", _CORE, _V1, "core", ("pv",)),
+    KindInfo("priority_classes", "PriorityClass", _SCHEDULING, _V1, "core", ("pc",)),
+    KindInfo("pod_groups", "PodGroup", _VOLCANO, _BETA, "volcano", ("pg", "podgroup-v1beta1"), skips_versions=True),
+    KindInfo("queues", "Queue", _VOLCANO, _BETA, "volcano", ("q", "queue-v1beta1")),
+    KindInfo("volcano_jobs", "Job", ("batch.volcano.sh",), _ALPHA, "volcano.Volcano", ("vcjob", "vj"), keeps_text=True),
+    KindInfo("hyper_nodes", "HyperNode", ("topology.volcano.sh",), _ALPHA, "volcano", ("hn",)),
     KindInfo(
         "coscheduling_pod_groups",
         "PodGroup",
         _COSCHEDULING,
         _ALPHA,
-        "scheduler_plugins.CoschedulingPodGroupManifest",
+        "scheduler_plugins.Coscheduling",
         ("pg", "pgs"),
         skips_versions=True,
     ),
-    KindInfo(
-        "upstream_pod_groups",
-        "PodGroup",
-        _SCHEDULING,
-        ("v1alpha2", "v1alpha3", "v1beta1"),
-        "scheduling.UpstreamPodGroupManifest",
-        skips_versions=True,
-    ),
-    KindInfo(
-        "kai_pod_groups",
-        "PodGroup",
-        ("scheduling.run.ai",),
-        ("v2alpha2",),
-        "kai.KaiPodGroupManifest",
-        ("pg",),
-        skips_versions=True,
-    ),
-    KindInfo(
-        "workloads",
-        "Workload",
-        _SCHEDULING,
-        ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1"),
-        "scheduling.WorkloadManifest",
-        skips_versions=True,
-    ),
-    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, "scheduler_plugins.AppGroupManifest", ("ag",)),
-    KindInfo(
-        "network_topologies", "NetworkTopology", _NETWORK, _ALPHA, "scheduler_plugins.NetworkTopologyManifest", ("nt",)
-    ),
+    KindInfo("upstream_pod_groups", "PodGroup", _SCHEDULING, _SINCE_2, "scheduling.Upstream", skips_versions=True),
+    KindInfo("kai_pod_groups", "PodGroup", _KAI, ("v2alpha2",), "kai.Kai", ("pg",), skips_versions=True),
+    KindInfo("workloads", "Workload", _SCHEDULING, (*_ALPHA, *_SINCE_2), "scheduling", skips_versions=True),
+    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, "scheduler_plugins", ("ag",)),
+    KindInfo("network_topologies", "NetworkTopology", _NETWORK, _ALPHA, "scheduler_plugins", ("nt",)),
     KindInfo(
         "node_resource_topologies",
         "NodeResourceTopology",
-        _NUMA,
-        _NUMA_VERSIONS,
-        "scheduler_plugins.NodeResourceTopologyManifest",
+        ("topology.node.k8s.io",),
+        ("v1alpha1", "v1alpha2"),
+        "scheduler_plugins",
         ("node-res-topo",),
     ),
-    KindInfo("deployments", "Deployment", _APPS, _V1, "apps.DeploymentManifest", ("deploy",), keeps_text=True),
-    KindInfo("stateful_sets", "StatefulSet", _APPS, _V1, "apps.StatefulSetManifest", ("sts",), keeps_text=True),
-    KindInfo("replica_sets", "ReplicaSet", _APPS, _V1, "apps.ReplicaSetManifest", ("rs",)),
-    KindInfo("jobs", "Job", ("batch",), _V1, "apps.JobManifest", keeps_text=True),
-    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "job_sets.JobSetManifest", keeps_text=True),
-    KindInfo(
-        "leader_worker_sets",
-        "LeaderWorkerSet",
-        ("leaderworkerset.x-k8s.io",),
-        _V1,
-        "leader_worker_sets.LeaderWorkerSetManifest",
-        ("lws",),
-        keeps_text=True,
-    ),
-    KindInfo(
-        "pod_disruption_budgets",
-        "PodDisruptionBudget",
-        ("policy",),
-        _V1,
-        "budgets.PodDisruptionBudgetManifest",
-        ("pdb",),
-    ),
-    KindInfo("policies", "Policy", _PLACER, _ALPHA, "policy.PolicyManifest"),
+    KindInfo("deployments", "Deployment", _APPS, _V1, "apps", ("deploy",), keeps_text=True),
+    KindInfo("stateful_sets", "StatefulSet", _APPS, _V1, "apps", ("sts",), keeps_text=True),
+    KindInfo("replica_sets", "ReplicaSet", _APPS, _V1, "apps", ("rs",)),
+    KindInfo("jobs", "Job", ("batch",), _V1, "apps", keeps_text=True),
+    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "job_sets", keeps_text=True),
+    KindInfo("leader_worker_sets", "LeaderWorkerSet", _LWS, _V1, "leader_worker_sets", ("lws",), keeps_text=True),
+    KindInfo("pod_disruption_budgets", "PodDisruptionBudget", ("policy",), _V1, "core", ("pdb",)),
+    KindInfo("policies", "Policy", ("placer.dev",), _ALPHA, "policy"),
 )
 
 #: (API group, kind) to how it is read; an older group leads to the same entry as the one in use.
@@ -211,18 +131,7 @@ BY_ATTRIBUTE: Mapping[str, KindInfo] = MappingProxyType({info.attribute: info fo
 
 
 def find_kinds(word: str) -> tuple[KindInfo, ...]:
-    """Kinds that a word names, as kubectl takes it; several where API groups share the name and the word gives none.
-
-    ``word`` is a kind, plural or short name in any case; ``NAME.GROUP`` or ``NAME.VERSION.GROUP`` where groups share
-    it.
-
-    Examples
-    --------
-    >>> [info.group for info in find_kinds("podgroup")]
-    ['scheduling.volcano.sh', 'scheduling.x-k8s.io', 'scheduling.k8s.io', 'scheduling.run.ai']
-    >>> [info.group for info in find_kinds("PodGroups.scheduling.volcano.sh")]
-    ['scheduling.volcano.sh']
-    """
+    """Kinds that a word names, as kubectl takes it; several where API groups share the name."""
     name, _, group = word.lower().partition(".")
     return tuple(
         info
@@ -244,10 +153,9 @@ Steps = tuple[str | int, ...]
 
 @dataclass(eq=False, slots=True)
 class Fields:
-    """Possible fields at one place of an object; a list is the place of its items.
+    """Possible fields at one place of an object.
 
-    ``names``: fields of the place. ``values``: below keys that are free: labels, resources. ``open``: whether anything
-    may stand there, or it is not known. ``is_list``: known of fields that are read only.
+    ``values``: below keys that are free. ``open``: anything may stand there.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)
@@ -267,7 +175,7 @@ _VALUE = Fields()
 
 @cache
 def known_fields(info: KindInfo, version: str = "") -> Fields | None:
-    """Every field of a kind, read or not, of one version (empty: of any); None where they are not written down."""
+    """Every field of a kind, of one version (empty: of any); None where they are not known."""
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
@@ -323,10 +231,7 @@ def _data() -> Mapping[str, Mapping[str, str]]:
 
 
 def types_of(info: KindInfo) -> dict[str, str]:
-    """Type of a kind's objects by version, as in ``fields.json``; empty where it has none.
-
-    Without a version the file means the newest one.
-    """
+    """Type of a kind's objects by version, as in ``fields.json``."""
     called, kinds = f"{info.kind}.{info.group}".rstrip("."), _data()["kinds"]
     if called not in kinds:
         return {}
@@ -335,7 +240,7 @@ def types_of(info: KindInfo) -> dict[str, str]:
 
 
 def type_fields(called: str) -> dict[str, str]:
-    """Fields of a type, and the type of each: empty, anything may stand there; with a star, free keys."""
+    """Fields of a type, and the type of each; with a star: free keys."""
     words = (word.partition(":") for word in _data()["types"][called].split())
     return {name: inner for name, _, inner in words}
 
@@ -351,7 +256,6 @@ def _of_type(called: str) -> Fields:
 
 @cache
 def _joined(known: Fields, model: Any) -> Fields:
-    """A field with two spellings may have, under either, all fields of both."""
     names = dict(known.names)
     either: tuple[str, ...] = getattr(model, "SPELLINGS", ())
     for declared in fields_of(model):
@@ -372,7 +276,7 @@ def _together(parts: Sequence[Fields]) -> Fields:
 
 
 def schema_in(annotation: Any) -> Any:
-    """Schema of a field or of its list's items; None where only its presence or its value matters."""
+    """Schema of a field or of its list's items, if any."""
     inner = without_none(annotation)
     if get_origin(inner) is tuple:
         inner = without_none(get_args(inner)[0])
@@ -392,11 +296,7 @@ _THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup"), ("schedulin
 
 
 def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
-    """The known path that is most like an unknown ``key``; empty where there is none.
-
-    It is a neighbour with a similar name, else one of that very name in a place above, or in the only place below its
-    neighbours that has one. ``above`` are the places on the way, the object's root first, with their fields.
-    """
+    """The known path that is most like an unknown ``key``; ``above``: places on the way, the root first."""
     place, here = above[-1]
     like = alike(key, here.names)
     if like is not None:
@@ -409,16 +309,7 @@ def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
 
 
 def nearest_kind(group: str, kind: str) -> KindInfo | None:
-    """The kind that somebody may have meant by one that is not read; None where none is similar or its group is
-    foreign.
-
-    Examples
-    --------
-    >>> nearest_kind("topology.volcano.sh", "Hypernode").kind, nearest_kind("", "HyperNode").group
-    ('HyperNode', 'topology.volcano.sh')
-    >>> nearest_kind("", "Service"), nearest_kind("kyverno.io", "Policy")
-    (None, None)
-    """
+    """The kind that somebody may have meant by one that is not read, if any."""
     if (group, kind) in _THEMSELVES or not _is_familiar(group):
         return None
     here = {info.kind: info for (each, _), info in KINDS.items() if each == group}

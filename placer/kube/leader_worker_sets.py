@@ -1,7 +1,4 @@
-"""leaderworkerset.x-k8s.io LeaderWorkerSet: replicas of a leader and its workers, each a gang.
-
-Source: sigs.k8s.io/lws ``api/leaderworkerset/v1``, v0.10.
-"""
+"""leaderworkerset.x-k8s.io LeaderWorkerSet (``api/leaderworkerset/v1``, v0.10): replicas of a leader and workers."""
 
 from __future__ import annotations
 
@@ -10,14 +7,6 @@ from typing import Literal
 from placer.kube.apps import ClaimTemplate
 from placer.kube.base import Count, NamespacedObject, Positive, Schema
 from placer.kube.pod import PodTemplateSpec
-
-__all__ = [
-    "LeaderWorkerNetwork",
-    "LeaderWorkerSetManifest",
-    "LeaderWorkerSetSpec",
-    "LeaderWorkerSubGroups",
-    "LeaderWorkerTemplate",
-]
 
 
 class LeaderWorkerSubGroups(Schema, frozen=True, kw_only=True):
@@ -28,7 +17,7 @@ class LeaderWorkerSubGroups(Schema, frozen=True, kw_only=True):
 
 
 class LeaderWorkerTemplate(Schema, frozen=True, kw_only=True):
-    """One replica: a leader and ``size`` - 1 workers; a leader without a template is as the workers are."""
+    """A leader without a template is as the ``size`` - 1 workers are."""
 
     size: Positive | None = None
     leader_template: PodTemplateSpec | None = None
@@ -38,8 +27,6 @@ class LeaderWorkerTemplate(Schema, frozen=True, kw_only=True):
 
 
 class LeaderWorkerNetwork(Schema, frozen=True, kw_only=True):
-    """``Shared`` (the default): all replicas share a subdomain; ``UniquePerReplica``: each has its own."""
-
     subdomain_policy: str | None = None
 
 

@@ -1,29 +1,10 @@
-"""Marks: labels, annotations, fields and kinds of other systems that state a gang, a topology, a limit or a protection.
-
-One row per mark. Reading, refusal, findings, the annotations that a snapshot keeps and the page of documentation
-follow from this table. A new mark costs one row here, and a reader unless it is only a name.
-"""
+"""Marks of other systems that state a gang, a topology, a limit or a protection: one row each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-
-__all__ = [
-    "ANNOTATIONS_ONLY",
-    "LABELS_ONLY",
-    "MARKS",
-    "Holds",
-    "Mark",
-    "Meaning",
-    "Place",
-    "decide_nothing",
-    "is_protection",
-    "kept_annotations",
-    "kept_labels",
-    "protections",
-]
 
 
 class Place(Enum):
@@ -59,9 +40,8 @@ class Holds(Enum):
 class Mark:
     """One mark of another system.
 
-    ``name``: key of the label or annotation, path of the field from the object's root, or API group of the kind.
-    ``on``: kinds of objects that bear it; templates of pods count as pods. Of a kind: the kind itself. ``system``: its
-    reader. ``reading``: consequence for users: a short phrase.
+    ``name``: key, path of the field, or API group of the kind. ``on``: kinds of objects that bear it. ``reading``:
+    consequence for users.
     """
 
     name: str
@@ -177,177 +157,136 @@ _UNREAD = "UnsupportedKind: its limits decide nothing"
 _RUNNING = ("Pod", "PodGroup", "Job")
 _IGNORED, _PREFERENCE = "FieldIgnored", "PreferenceIgnored"
 _NAMESPACE = ("Namespace",)
+_SHARE, _ALSO = "Unsupported: a share that no resource states", "Unsupported, unless also requested"
+_TOGETHER, _SLICED = "Unsupported: gangs admitted together", "Unsupported: slices are not modelled"
+_OF_KAI, _NO_LABEL = "Unsupported: a topology of KAI", "the same, where no label says it"
+_FALSE, _TRUE = "false: D2, never disturbed", "true: D2, never disturbed"
+_GANG, _REFUSED, _TOPOLOGY = Meaning.GANG, Meaning.REFUSED, Meaning.TOPOLOGY
+_NODES, _PROTECTED, _SKIPPED = Meaning.NODES, Meaning.PROTECTED, Meaning.IGNORED
 _LABEL, _NOTE, _FIELD, _KIND = Place.LABEL, Place.ANNOTATION, Place.FIELD, Place.KIND
 
 #: Every mark, in the order in which it counts.
 MARKS: tuple[Mark, ...] = (
-    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, Meaning.GANG, "a gang of that name", Holds.NAME),
-    Mark(LIGHT_MINIMUM, _LABEL, _POD, _LIGHT, Meaning.GANG, "its minMember, the largest of its pods"),
-    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", Meaning.GANG, "a gang of that name", Holds.NAME),
-    Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", Meaning.GANG, "its minMember, 1 where it is left out"),
-    Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", Meaning.GANG, "GangIncomplete while fewer pods exist"),
-    Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "only-waiting is Unsupported, others are C5"),
-    Mark(LIGHT_MATCH, _NOTE, _BOTH, "Koordinator", Meaning.REFUSED, "the same, where no annotation above says it"),
-    Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", Meaning.IGNORED, "NonStrict: placed whole all the same"),
-    Mark(
-        KOORDINATOR_GROUPS,
-        _NOTE,
-        _BOTH,
-        "Koordinator",
-        Meaning.REFUSED,
-        "Unsupported: gangs admitted together",
-        Holds.JSON,
-    ),
-    Mark(
-        LIGHT_GROUPS,
-        _NOTE,
-        _BOTH,
-        "Koordinator, ACK",
-        Meaning.REFUSED,
-        "Unsupported: gangs admitted together",
-        Holds.JSON,
-    ),
+    Mark(LIGHT_NAME, _LABEL, _POD, _LIGHT, _GANG, "a gang of that name", Holds.NAME),
+    Mark(LIGHT_MINIMUM, _LABEL, _POD, _LIGHT, _GANG, "its minMember, the largest of its pods"),
+    Mark(KOORDINATOR_GANG, _NOTE, _POD, "Koordinator", _GANG, "a gang of that name", Holds.NAME),
+    Mark(KOORDINATOR_MINIMUM, _NOTE, _POD, "Koordinator", _GANG, "its minMember, 1 where it is left out"),
+    Mark(KOORDINATOR_TOTAL, _NOTE, _POD, "Koordinator", _GANG, "GangIncomplete while fewer pods exist"),
+    Mark(KOORDINATOR_MATCH, _NOTE, _BOTH, "Koordinator", _REFUSED, "only-waiting is Unsupported, others are C5"),
+    Mark(LIGHT_MATCH, _NOTE, _BOTH, "Koordinator", _REFUSED, "the same, where no annotation above says it"),
+    Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", _SKIPPED, "NonStrict: placed whole all the same"),
+    Mark(KOORDINATOR_GROUPS, _NOTE, _BOTH, "Koordinator", _REFUSED, _TOGETHER, Holds.JSON),
+    Mark(LIGHT_GROUPS, _NOTE, _BOTH, "Koordinator, ACK", _REFUSED, _TOGETHER, Holds.JSON),
     Mark(
         KOORDINATOR_TOPOLOGY,
         _NOTE,
         _BOTH,
         "Koordinator",
-        Meaning.REFUSED,
+        _REFUSED,
         "MustGather: Unsupported; PreferGather: ignored",
         Holds.JSON,
     ),
-    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", Meaning.GANG, "a gang of that name", Holds.NAME),
-    Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember; succeeded pods count as placed"),
-    Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", Meaning.GANG, "its minMember is 1"),
+    Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", _GANG, "a gang of that name", Holds.NAME),
+    Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", _GANG, "its minMember; succeeded pods count as placed"),
+    Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", _GANG, "its minMember is 1"),
+    Mark(YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", _GANG, "the gang of pods that name a task group", Holds.NAME),
+    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", _GANG, _NO_LABEL, Holds.NAME),
+    Mark(YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", _GANG, "the same, where no app-id is stated", Holds.NAME),
+    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", _GANG, _NO_LABEL, Holds.NAME),
+    Mark(SPARK_APPLICATION, _LABEL, _POD, "YuniKorn", _GANG, "the same, where nothing above says it", Holds.NAME),
     Mark(
-        YUNIKORN_APP_ID, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the gang of pods that name a task group", Holds.NAME
+        YUNIKORN_TASK_GROUP, _NOTE, _POD, "YuniKorn", _GANG, "the pod's role in the gang of its application", Holds.NAME
     ),
-    Mark(YUNIKORN_APP_ID, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Holds.NAME),
-    Mark(
-        YUNIKORN_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where no app-id is stated", Holds.NAME
-    ),
-    Mark(YUNIKORN_APPLICATION, _NOTE, _POD, "YuniKorn", Meaning.GANG, "the same, where no label says it", Holds.NAME),
-    Mark(
-        SPARK_APPLICATION, _LABEL, _POD, "YuniKorn", Meaning.GANG, "the same, where nothing above says it", Holds.NAME
-    ),
-    Mark(
-        YUNIKORN_TASK_GROUP,
-        _NOTE,
-        _POD,
-        "YuniKorn",
-        Meaning.GANG,
-        "the pod's role in the gang of its application",
-        Holds.NAME,
-    ),
-    Mark(
-        YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", Meaning.GANG, "least pods of each role of that gang", Holds.JSON
-    ),
-    Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", Meaning.GANG, "placeholders are pods like others"),
-    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", Meaning.GANG, "minMember of the gang of the pod's owner"),
-    Mark(VOLCANO_TOPOLOGY_MODE, _NOTE, _POD, "Volcano", Meaning.TOPOLOGY, "C7 of the gang of the pod's owner"),
-    Mark(VOLCANO_TOPOLOGY_TIER, _NOTE, _POD, "Volcano", Meaning.TOPOLOGY, "its tier limit, the lowest of its pods"),
-    Mark(KAI_GROUP, _NOTE, _POD, "KAI", Meaning.GANG, "the PodGroup of scheduling.run.ai of this name", Holds.NAME),
-    Mark(GROVE_GANG, _LABEL, _POD, "Grove", Meaning.REFUSED, "Unsupported: a PodGang is not read", Holds.NAME),
-    Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", Meaning.REFUSED, "Unsupported"),
-    Mark("scheduling.k8s.io", _KIND, ("CompositePodGroup",), "Kubernetes", Meaning.REFUSED, "Unsupported"),
-    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "C7 by label: its pod set in one domain", Holds.KEY),
-    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "pod sets of one name are one", Holds.NAME),
-    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", Meaning.IGNORED, _PREFERENCE, Holds.KEY),
-    Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", Meaning.IGNORED, "nothing is asked for"),
-    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled", Holds.KEY),
-    Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
-    Mark(KUEUE_SLICE_LAYERS, _NOTE, _POD, "Kueue", Meaning.REFUSED, "Unsupported: slices are not modelled"),
-    Mark(
-        KUEUE_WORKLOAD, _NOTE, _POD, "Kueue", Meaning.TOPOLOGY, "whose pod set it is, without another owner", Holds.NAME
-    ),
-    Mark(KUEUE_POD_SET, _LABEL, _POD, "Kueue", Meaning.TOPOLOGY, "which pod set of that owner it is in", Holds.NAME),
-    Mark("spec.affinity.nodeGroupAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: nodes of these groups only"),
-    Mark(
-        "spec.affinity.nodeGroupAntiAffinity", _FIELD, _QUEUE, "Volcano", Meaning.NODES, "C3: no node of these groups"
-    ),
-    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", Meaning.NODES, "the node's group", Holds.NAME),
-    Mark(VOLCANO_NUMA, _NOTE, _POD, "Volcano", Meaning.NODES, "C3: only nodes whose NUMA policy is this one"),
-    Mark(
-        "nodeinfo.volcano.sh", _KIND, ("Numatopology",), "Volcano", Meaning.IGNORED, "a finding: zones are not modelled"
-    ),
-    Mark(KAI_REQUIRED, _NOTE, _OWNERS, "KAI", Meaning.REFUSED, "Unsupported: a topology of KAI", Holds.NAME),
-    Mark(KAI_SEGMENT_REQUIRED, _NOTE, _OWNERS, "KAI", Meaning.REFUSED, "Unsupported: a topology of KAI", Holds.NAME),
-    Mark(KAI_PREFERRED, _NOTE, _POD, "KAI", Meaning.IGNORED, _PREFERENCE, Holds.NAME),
-    Mark(KAI_FRACTION, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(KAI_MEMORY, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(KAI_DEVICES, _NOTE, _POD, "KAI", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(SIMULATED_MEMORY, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(SIMULATED_COUNT, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(SIMULATED_SHARE, _NOTE, _POD, "open-simulator", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(FUSION_MEMORY, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(FUSION_SPEED, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(FUSION_COMPUTE, _NOTE, _POD, "TensorFusion", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(ALIYUN_MEMORY, _NOTE, _POD, "gpushare", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(VGPU_NUMBER, _NOTE, _POD, "Volcano", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(VGPU_MEMORY, _NOTE, _POD, "Volcano", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(VGPU_CORES, _NOTE, _POD, "Volcano", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(HAMI_MEMORY, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(HAMI_CORES, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
-    Mark(HAMI_PERCENT, _NOTE, _POD, "HAMi", Meaning.REFUSED, "Unsupported, unless also requested"),
+    Mark(YUNIKORN_TASK_GROUPS, _NOTE, _POD, "YuniKorn", _GANG, "least pods of each role of that gang", Holds.JSON),
+    Mark(YUNIKORN_PLACEHOLDER, _NOTE, _POD, "YuniKorn", _GANG, "placeholders are pods like others"),
+    Mark(VOLCANO_GROUP_MINIMUM, _NOTE, _WORK, "Volcano", _GANG, "minMember of the gang of the pod's owner"),
+    Mark(VOLCANO_TOPOLOGY_MODE, _NOTE, _POD, "Volcano", _TOPOLOGY, "C7 of the gang of the pod's owner"),
+    Mark(VOLCANO_TOPOLOGY_TIER, _NOTE, _POD, "Volcano", _TOPOLOGY, "its tier limit, the lowest of its pods"),
+    Mark(KAI_GROUP, _NOTE, _POD, "KAI", _GANG, "the PodGroup of scheduling.run.ai of this name", Holds.NAME),
+    Mark(GROVE_GANG, _LABEL, _POD, "Grove", _REFUSED, "Unsupported: a PodGang is not read", Holds.NAME),
+    Mark("scheduler.grove.io", _KIND, ("PodGang",), "Grove", _REFUSED, "Unsupported"),
+    Mark("scheduling.k8s.io", _KIND, ("CompositePodGroup",), "Kubernetes", _REFUSED, "Unsupported"),
+    Mark(KUEUE_REQUIRED, _NOTE, _POD, "Kueue", _TOPOLOGY, "C7 by label: its pod set in one domain", Holds.KEY),
+    Mark(KUEUE_POD_SET_GROUP, _NOTE, _POD, "Kueue", _TOPOLOGY, "pod sets of one name are one", Holds.NAME),
+    Mark(KUEUE_PREFERRED, _NOTE, _POD, "Kueue", _SKIPPED, _PREFERENCE, Holds.KEY),
+    Mark(KUEUE_UNCONSTRAINED, _NOTE, _POD, "Kueue", _SKIPPED, "nothing is asked for"),
+    Mark(KUEUE_SLICE, _NOTE, _POD, "Kueue", _REFUSED, _SLICED, Holds.KEY),
+    Mark(KUEUE_SLICE_SIZE, _NOTE, _POD, "Kueue", _REFUSED, _SLICED),
+    Mark(KUEUE_SLICE_LAYERS, _NOTE, _POD, "Kueue", _REFUSED, _SLICED),
+    Mark(KUEUE_WORKLOAD, _NOTE, _POD, "Kueue", _TOPOLOGY, "whose pod set it is, without another owner", Holds.NAME),
+    Mark(KUEUE_POD_SET, _LABEL, _POD, "Kueue", _TOPOLOGY, "which pod set of that owner it is in", Holds.NAME),
+    Mark("spec.affinity.nodeGroupAffinity", _FIELD, _QUEUE, "Volcano", _NODES, "C3: nodes of these groups only"),
+    Mark("spec.affinity.nodeGroupAntiAffinity", _FIELD, _QUEUE, "Volcano", _NODES, "C3: no node of these groups"),
+    Mark(NODE_GROUP, _LABEL, ("Node",), "Volcano", _NODES, "the node's group", Holds.NAME),
+    Mark(VOLCANO_NUMA, _NOTE, _POD, "Volcano", _NODES, "C3: only nodes whose NUMA policy is this one"),
+    Mark("nodeinfo.volcano.sh", _KIND, ("Numatopology",), "Volcano", _SKIPPED, "a finding: zones are not modelled"),
+    Mark(KAI_REQUIRED, _NOTE, _OWNERS, "KAI", _REFUSED, _OF_KAI, Holds.NAME),
+    Mark(KAI_SEGMENT_REQUIRED, _NOTE, _OWNERS, "KAI", _REFUSED, _OF_KAI, Holds.NAME),
+    Mark(KAI_PREFERRED, _NOTE, _POD, "KAI", _SKIPPED, _PREFERENCE, Holds.NAME),
+    *(Mark(each, _NOTE, _POD, "KAI", _REFUSED, _SHARE) for each in (KAI_FRACTION, KAI_MEMORY, KAI_DEVICES)),
     *(
-        Mark(f"nvidia.com/{each}", _NOTE, _POD, "HAMi", Meaning.IGNORED, _IGNORED)
+        Mark(each, _NOTE, _POD, "open-simulator", _REFUSED, _ALSO)
+        for each in (SIMULATED_MEMORY, SIMULATED_COUNT, SIMULATED_SHARE)
+    ),
+    *(
+        Mark(each, _NOTE, _POD, "TensorFusion", _REFUSED, _SHARE)
+        for each in (FUSION_MEMORY, FUSION_SPEED, FUSION_COMPUTE)
+    ),
+    Mark(ALIYUN_MEMORY, _NOTE, _POD, "gpushare", _REFUSED, _ALSO),
+    *(Mark(each, _NOTE, _POD, "Volcano", _REFUSED, _ALSO) for each in (VGPU_NUMBER, VGPU_MEMORY, VGPU_CORES)),
+    *(Mark(each, _NOTE, _POD, "HAMi", _REFUSED, _ALSO) for each in (HAMI_MEMORY, HAMI_CORES, HAMI_PERCENT)),
+    *(
+        Mark(f"nvidia.com/{each}", _NOTE, _POD, "HAMi", _SKIPPED, _IGNORED)
         for each in ("use-gputype", "nouse-gputype", "use-gpuuuid", "nouse-gpuuuid", "vgpu-mode", "numa-bind")
     ),
     *(
-        Mark(f"volcano.sh/{each}", _NOTE, _POD, "Volcano", Meaning.IGNORED, _IGNORED)
+        Mark(f"volcano.sh/{each}", _NOTE, _POD, "Volcano", _SKIPPED, _IGNORED)
         for each in ("vgpu-use-gpuuuid", "vgpu-nouse-gpuuuid", "vgpu-mode", "jdb-min-available", "jdb-max-unavailable")
     ),
-    Mark("volcano.sh/cooldown-time", _NOTE, _POD, "Volcano", Meaning.IGNORED, _IGNORED),
-    Mark("volcano.sh/cooldown-time", _LABEL, _POD, "Volcano", Meaning.IGNORED, _IGNORED),
-    Mark("scheduling.volcano.sh/group-min-resources", _NOTE, _WORK, "Volcano", Meaning.IGNORED, _IGNORED),
+    Mark("volcano.sh/cooldown-time", _NOTE, _POD, "Volcano", _SKIPPED, _IGNORED),
+    Mark("volcano.sh/cooldown-time", _LABEL, _POD, "Volcano", _SKIPPED, _IGNORED),
+    Mark("scheduling.volcano.sh/group-min-resources", _NOTE, _WORK, "Volcano", _SKIPPED, _IGNORED),
     *(
-        Mark(f"scheduling.koordinator.sh/{each}", _NOTE, _POD, "Koordinator", Meaning.IGNORED, _IGNORED, Holds.JSON)
+        Mark(f"scheduling.koordinator.sh/{each}", _NOTE, _POD, "Koordinator", _SKIPPED, _IGNORED, Holds.JSON)
         for each in (
             *("resource-spec", "numa-topology-spec", "reservation-affinity", "exact-match-reservation"),
             *("gpu-partition-spec", "device-joint-allocate", "device-allocate-hint"),
         )
     ),
-    Mark(KOORDINATOR_QOS, _LABEL, _POD, "Koordinator", Meaning.IGNORED, f"{_IGNORED}, of LSR and LSE"),
-    Mark("kai.scheduler/node-pool", _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _IGNORED, Holds.NAME),
-    Mark("priorityClassName", _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _IGNORED, Holds.NAME),
-    Mark("kueue.x-k8s.io/priority-class", _LABEL, _OWNERS, "Kueue", Meaning.IGNORED, _IGNORED, Holds.NAME),
-    Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", Meaning.REFUSED, "Unsupported: a share that no resource states"),
-    Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(VOLCANO_PREEMPTABLE, _LABEL, _RUNNING, "Volcano", Meaning.PROTECTED, "the same where no annotation says it"),
-    Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(
-        KAI_PREEMPTIBILITY,
-        _LABEL,
-        ("PodGroup", *_OWNERS),
-        "KAI",
-        Meaning.PROTECTED,
-        "non-preemptible: D2, never disturbed",
-    ),
-    Mark(KAI_FIELD, _FIELD, ("PodGroup",), "KAI", Meaning.PROTECTED, "the same; counts before the group's label"),
-    Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", Meaning.PROTECTED, "false: D2; true: whatever its class says"),
-    Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "false: D2, never disturbed"),
-    Mark(KOORDINATOR_NO_VICTIM, _LABEL, _POD, "Koordinator", Meaning.PROTECTED, "true: D2, never disturbed"),
-    Mark(KOORDINATOR_COST, _NOTE, _POD, "Koordinator", Meaning.PROTECTED, f"{_NEVER}: D2, never disturbed"),
-    Mark(KUEUE_QUEUE, _LABEL, _OWNERS, "Kueue", Meaning.IGNORED, _UNREAD),
-    Mark(KUEUE_LOCAL_QUEUE, _LABEL, _POD, "Kueue", Meaning.IGNORED, _UNREAD),
-    Mark(KAI_QUEUE, _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _UNREAD),
-    Mark(RUNAI_QUEUE, _LABEL, _OWNERS, "KAI", Meaning.IGNORED, _UNREAD),
-    Mark(KOORDINATOR_QUOTA, _LABEL, _POD, "Koordinator", Meaning.IGNORED, _UNREAD),
-    Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
-    Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", Meaning.IGNORED, _UNREAD),
-    Mark(YUNIKORN_PLAIN_QUEUE, _LABEL, _POD, "YuniKorn", Meaning.IGNORED, f"{_UNREAD}, of YuniKorn's pods"),
-    Mark("volcano.sh/nodegroup-resource-limits", _NOTE, _QUEUE, "Volcano", Meaning.IGNORED, _IGNORED),
-    Mark("volcano.sh/revocable-zone", _LABEL, ("Node",), "Volcano", Meaning.IGNORED, _IGNORED),
-    *(Mark(each, _NOTE, _NAMESPACE, "YuniKorn", Meaning.IGNORED, _UNREAD) for each in YUNIKORN_QUOTAS),
+    Mark(KOORDINATOR_QOS, _LABEL, _POD, "Koordinator", _SKIPPED, f"{_IGNORED}, of LSR and LSE"),
+    Mark("kai.scheduler/node-pool", _LABEL, _OWNERS, "KAI", _SKIPPED, _IGNORED, Holds.NAME),
+    Mark("priorityClassName", _LABEL, _OWNERS, "KAI", _SKIPPED, _IGNORED, Holds.NAME),
+    Mark("kueue.x-k8s.io/priority-class", _LABEL, _OWNERS, "Kueue", _SKIPPED, _IGNORED, Holds.NAME),
+    Mark(KUBESHARE_REQUEST, _LABEL, _POD, "KubeShare", _REFUSED, _SHARE),
+    Mark(KUBESHARE_MEMORY, _LABEL, _POD, "KubeShare", _REFUSED, _SHARE),
+    Mark(VOLCANO_PREEMPTABLE, _NOTE, _RUNNING, "Volcano", _PROTECTED, _FALSE),
+    Mark(VOLCANO_PREEMPTABLE, _LABEL, _RUNNING, "Volcano", _PROTECTED, "the same where no annotation says it"),
+    Mark(SAFE_TO_EVICT, _NOTE, _POD, "Cluster Autoscaler", _PROTECTED, _FALSE),
+    Mark(DO_NOT_DISRUPT, _NOTE, _POD, "Karpenter", _PROTECTED, _TRUE),
+    Mark(DO_NOT_EVICT, _NOTE, _POD, "Karpenter before 0.32", _PROTECTED, _TRUE),
+    Mark(KAI_PREEMPTIBILITY, _LABEL, ("PodGroup", *_OWNERS), "KAI", _PROTECTED, "non-preemptible: D2, never disturbed"),
+    Mark(KAI_FIELD, _FIELD, ("PodGroup",), "KAI", _PROTECTED, "the same; counts before the group's label"),
+    Mark(YUNIKORN_PREEMPTION, _NOTE, _POD, "YuniKorn", _PROTECTED, "false: D2; true: whatever its class says"),
+    Mark(YUNIKORN_PREEMPTION, _NOTE, ("PriorityClass",), "YuniKorn", _PROTECTED, _FALSE),
+    Mark(KOORDINATOR_PREEMPTIBLE, _LABEL, _POD, "Koordinator", _PROTECTED, _FALSE),
+    Mark(KOORDINATOR_NO_VICTIM, _LABEL, _POD, "Koordinator", _PROTECTED, _TRUE),
+    Mark(KOORDINATOR_COST, _NOTE, _POD, "Koordinator", _PROTECTED, f"{_NEVER}: D2, never disturbed"),
+    Mark(KUEUE_QUEUE, _LABEL, _OWNERS, "Kueue", _SKIPPED, _UNREAD),
+    Mark(KUEUE_LOCAL_QUEUE, _LABEL, _POD, "Kueue", _SKIPPED, _UNREAD),
+    Mark(KAI_QUEUE, _LABEL, _OWNERS, "KAI", _SKIPPED, _UNREAD),
+    Mark(RUNAI_QUEUE, _LABEL, _OWNERS, "KAI", _SKIPPED, _UNREAD),
+    Mark(KOORDINATOR_QUOTA, _LABEL, _POD, "Koordinator", _SKIPPED, _UNREAD),
+    Mark(YUNIKORN_QUEUE, _LABEL, _POD, "YuniKorn", _SKIPPED, _UNREAD),
+    Mark(YUNIKORN_QUEUE, _NOTE, _POD, "YuniKorn", _SKIPPED, _UNREAD),
+    Mark(YUNIKORN_PLAIN_QUEUE, _LABEL, _POD, "YuniKorn", _SKIPPED, f"{_UNREAD}, of YuniKorn's pods"),
+    Mark("volcano.sh/nodegroup-resource-limits", _NOTE, _QUEUE, "Volcano", _SKIPPED, _IGNORED),
+    Mark("volcano.sh/revocable-zone", _LABEL, ("Node",), "Volcano", _SKIPPED, _IGNORED),
+    *(Mark(each, _NOTE, _NAMESPACE, "YuniKorn", _SKIPPED, _UNREAD) for each in YUNIKORN_QUOTAS),
     *(
-        Mark(each, _NOTE, _NAMESPACE, "Kubernetes", Meaning.IGNORED, "UnsupportedKind, of pods that placer makes")
+        Mark(each, _NOTE, _NAMESPACE, "Kubernetes", _SKIPPED, "UnsupportedKind, of pods that placer makes")
         for each in NAMESPACE_SELECTORS
     ),
-    Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", Meaning.PROTECTED, "false: only for a group of the same queue"),
+    Mark("spec.reclaimable", _FIELD, _QUEUE, "Volcano", _PROTECTED, "false: only for a group of the same queue"),
 )
 
 
@@ -368,10 +307,7 @@ _PROTECTS = {
 def protections(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
 ) -> Iterator[tuple[str, str, bool]]:
-    """Marks of an object that state whether its pods may be disturbed (D2): name, value, and whether it protects.
-
-    ``kind`` is as in ``Mark.on``. A mark that is both counts as annotation first.
-    """
+    """Protecting marks of an object (D2): name, value, and whether it protects."""
     said = set[str]()
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}, Place.FIELD: {}}
     for mark in _PROTECTING if labels or annotations else ():
@@ -391,11 +327,7 @@ def _protects(name: str, value: str) -> bool:
 def decide_nothing(
     kind: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None, said: str = _IGNORED
 ) -> Iterator[tuple[str, str]]:
-    """Marks of an object that no rule reads: name, and its place with the name.
-
-    ``kind`` is as in ``Mark.on``; ``said`` is the code of the finding, with which the ``reading`` of such a mark
-    begins.
-    """
+    """Marks of an object that no rule reads, of one code: name, and its place with the name."""
     found = {Place.LABEL: labels or {}, Place.ANNOTATION: annotations or {}}
     for mark in () if all(map(_IDLE_NAMES.isdisjoint, found.values())) else _IDLE:
         value = found[mark.place].get(mark.name)
@@ -409,13 +341,13 @@ _IDLE_NAMES = frozenset(mark.name for mark in _IDLE)
 
 
 def is_protection(key: str, value: str) -> bool:
-    """Whether a label or an annotation is a mark that may protect, with a value that such a mark can have."""
+    """Whether a label or annotation is a protecting mark with a value of such a mark."""
     known = _YES.union(("false", "f", "0", "preemptible"), *_PROTECTS.values())
     return (key in _PROTECTS or key == VOLCANO_PREEMPTABLE) and value.lower() in known
 
 
 def kept_annotations() -> frozenset[str]:
-    """Annotations that a snapshot keeps since a rule or a finding looks at them: marks that are labels, too."""
+    """Annotations that a snapshot keeps since a rule or a finding looks at them."""
     return frozenset(each.name for each in MARKS if each.place in (Place.ANNOTATION, Place.LABEL))
 
 

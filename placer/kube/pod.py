@@ -1,4 +1,4 @@
-"""v1 Pod and the pod template that workloads share, for requests, eligibility, gangs and refusals (C1-C10)."""
+"""v1 Pod and the pod template that workloads share (C1-C10)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from placer.kube.base import (
+    Condition,
     Labels,
     LabelSelector,
+    MaybeNamed,
     Name,
+    Named,
     NamespacedObject,
     NodeSelector,
     Positive,
@@ -19,27 +22,6 @@ from placer.kube.base import (
     TemplateMetadata,
     Time,
 )
-
-__all__ = [
-    "TERMINAL_PHASES",
-    "Affinity",
-    "Container",
-    "ContainerPort",
-    "ContainerStatus",
-    "NodeAffinity",
-    "PodAffinity",
-    "PodAffinityTerm",
-    "PodCondition",
-    "PodManifest",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplateSpec",
-    "ResourceRequirements",
-    "SchedulingGate",
-    "SpreadConstraint",
-    "TolerationEntry",
-    "VolumeEntry",
-]
 
 _REQUIRED = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
 _PREFERRED = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
@@ -128,7 +110,7 @@ class ClaimVolume(Schema, frozen=True, kw_only=True):
 
 
 class VolumeEntry(Schema, frozen=True, kw_only=True):
-    """Volumes with claims decide where a pod can run; a disk that it names itself is a finding."""
+    """Claims decide where a pod can run; a disk that it names itself is a finding."""
 
     name: str | None = None
     persistent_volume_claim: ClaimVolume | None = None
@@ -141,18 +123,8 @@ class VolumeEntry(Schema, frozen=True, kw_only=True):
     rbd: Present | None = None
 
 
-class ResourceClaim(Schema, frozen=True, kw_only=True):
-    """A reference to a claim for devices (dynamic resource allocation)."""
-
-    name: str | None = None
-
-
-class SchedulingGate(Schema, frozen=True, kw_only=True):
-    name: Name
-
-
 class WorkloadReference(Schema, frozen=True, kw_only=True):
-    """A pod group of a Workload of ``scheduling.k8s.io/v1alpha1``, and the key of one of its replicas."""
+    """A pod group of a Workload of v1alpha1, and the key of a replica."""
 
     name: str | None = None
     pod_group: str | None = None
@@ -165,18 +137,8 @@ class SchedulingGroup(Schema, frozen=True, kw_only=True):
     pod_group_name: str | None = None
 
 
-class PodOS(Schema, frozen=True, kw_only=True):
-    name: str | None = None
-
-
-class Sysctl(Schema, frozen=True, kw_only=True):
-    name: str | None = None
-
-
 class PodSecurityContext(Schema, frozen=True, kw_only=True):
-    """Kubelets may refuse a pod for its kernel parameters."""
-
-    sysctls: tuple[Sysctl, ...] | None = None
+    sysctls: tuple[MaybeNamed, ...] | None = None
 
 
 class PodSpec(Schema, frozen=True, kw_only=True):
@@ -190,25 +152,23 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     tolerations: tuple[TolerationEntry, ...] | None = None
     topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
     volumes: tuple[VolumeEntry, ...] | None = None
-    resource_claims: tuple[ResourceClaim, ...] | None = None
+    resource_claims: tuple[MaybeNamed, ...] | None = None
     runtime_class_name: str | None = None
-    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    scheduling_gates: tuple[Named, ...] | None = None
     scheduler_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
     host_network: bool | None = None
-    os: PodOS | None = None
+    os: MaybeNamed | None = None
     security_context: PodSecurityContext | None = None
     workload_ref: WorkloadReference | None = None
     scheduling_group: SchedulingGroup | None = None
 
 
-class PodCondition(Schema, frozen=True, kw_only=True):
+class PodCondition(Condition, frozen=True, kw_only=True):
     """Only ``PodResizePending`` and ``PodScheduled`` are read."""
 
-    type: str
-    status: str
     reason: str | None = None
     last_transition_time: Time | None = None
 

@@ -7,18 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from placer.kube.base import After, ClosedSchema, Count, Instead, LabelRequirement, Labels, Metadata, Name, Problem
-
-__all__ = [
-    "LEVELS",
-    "DisruptionLimits",
-    "NetworkChoice",
-    "PolicyManifest",
-    "PolicySpec",
-    "Protected",
-    "ProtectedLabels",
-    "RuleSwitches",
-]
+from placer.kube.base import After, ClosedSchema, Count, Instead, LabelSelector, Metadata, Name, Problem
 
 Level = Literal["placed", "locality", "networkCost", "packing"]
 LEVELS: tuple[Level, ...] = ("placed", "locality", "networkCost", "packing")
@@ -65,11 +54,8 @@ class RuleSwitches(ClosedSchema, frozen=True, kw_only=True):
     c11: Off | None = field(default=None, name="C11")
 
 
-class ProtectedLabels(ClosedSchema, frozen=True, kw_only=True):
-    """All parts must hold, and an empty one takes every pod."""
-
-    match_labels: Labels | None = None
-    match_expressions: tuple[LabelRequirement, ...] | None = None
+class ProtectedLabels(LabelSelector, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A selector in which an unknown key is a fault."""
 
 
 class Protected(ClosedSchema, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
-"""Text to an object of a schema; a wrong text is read once more, for every fault in it.
+"""Text to an object of a schema.
 
-msgspec reads an object in a few microseconds and stops at the first fault. A validator of pydantic-core, made of the
-same schema, then reads on after faults; only then is it imported. Its result decides, so both never differ.
+msgspec stops at the first fault. A validator of pydantic-core, made of the same schema, then reads on and decides, so
+both never differ.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from placer.kube.base import After, Instead, Problem, Quantity, Schema, quantity
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError
-
-__all__ = ["Misfit", "SchemaReader", "fields_of", "is_closed", "is_schema", "without_none"]
 
 T = TypeVar("T")
 
@@ -98,12 +96,12 @@ def is_schema(annotation: Any) -> bool:
 
 
 def is_closed(model: Any) -> bool:
-    """Whether a schema is one of our own kinds: another field is a fault."""
+    """Whether a schema is one of our own kinds."""
     return bool(model.__struct_config__.forbid_unknown_fields)
 
 
 def without_none(annotation: Any) -> Any:
-    """The type in ``Annotated`` or next to None; of several the schema, since only that has fields."""
+    """The type in ``Annotated`` or next to None; of several the schema."""
     while True:
         if hasattr(annotation, "__metadata__"):
             annotation = annotation.__origin__
@@ -176,7 +174,6 @@ def _of_generic(origin: Any, arguments: tuple[Any, ...], limits: dict[str, Any])
 
 
 def _of_either(kinds: list[Any]) -> CoreSchema:
-    """One fault stands for all the types."""
     from pydantic_core import core_schema
 
     words = {str: "a text", int: "an integer"}

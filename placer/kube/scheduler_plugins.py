@@ -1,9 +1,6 @@
 """Kinds that the plugins of scheduler-plugins read: coscheduling, network awareness and NUMA.
 
-* PodGroup of scheduling.x-k8s.io; older manifests use the groups of its first releases.
-* NodeResourceTopology of topology.node.k8s.io, v1alpha1 and v1alpha2: the NUMA zones of a node.
-* AppGroup and NetworkTopology of diktyo.x-k8s.io, as shipped and as KEP-260 spells them; both spellings become the same
-  schema:
+AppGroup and NetworkTopology (diktyo.x-k8s.io) have two spellings, as shipped and of KEP-260, which become one schema:
 
 =============  ==================================  ====================================
 level          shipped                             KEP-260
@@ -14,9 +11,6 @@ origin         ``costList``                        ``costs``
 spec           ``configmapName``                   ``configMapName``
 workload       ``selector`` required               no selector
 =============  ==================================  ====================================
-
-Controllers write the rest of a link's bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``), so
-it is no field here.
 """
 
 from __future__ import annotations
@@ -26,31 +20,6 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, field
 
 from placer.kube.base import Count, Metadata, Name, NamespacedObject, ObjectBase, Quantities, Quantity, Schema, Time
-
-__all__ = [
-    "AppGroupManifest",
-    "AppGroupSpec",
-    "AppGroupWorkload",
-    "Attribute",
-    "CoschedulingPodGroupManifest",
-    "CoschedulingPodGroupSpec",
-    "CoschedulingPodGroupStatus",
-    "Cost",
-    "CostList",
-    "DependencyEntry",
-    "ManagedField",
-    "NetworkTopologyManifest",
-    "NetworkTopologySpec",
-    "NodeResourceTopologyManifest",
-    "NumaMetadata",
-    "OriginCosts",
-    "TopologyCosts",
-    "TopologyOrder",
-    "WorkloadDependencies",
-    "ZoneCost",
-    "ZoneEntry",
-    "ZoneResource",
-]
 
 
 class CoschedulingPodGroupSpec(Schema, frozen=True, kw_only=True):
@@ -101,7 +70,7 @@ class ManagedField(Schema, frozen=True, kw_only=True):
 
 
 class NumaMetadata(Metadata, frozen=True, kw_only=True):
-    """Metadata with the times of the writes, which tell the pods that the object cannot know yet."""
+    """Metadata with the times of the writes."""
 
     managed_fields: tuple[ManagedField, ...] | None = None
 

@@ -1,10 +1,6 @@
-"""scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them.
+"""scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them (KEP-4671).
 
-A PodGroup (v1alpha2 of 1.36, v1beta1 of 1.37, which was v1alpha3 before) is a gang by itself, and a Workload the
-template of some. In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key, and
-those of one key are one gang.
-
-Source: kubernetes ``staging/src/k8s.io/api/scheduling`` v1alpha1, v1alpha2 and v1beta1, and KEP-4671.
+In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key.
 """
 
 from __future__ import annotations
@@ -14,19 +10,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from placer.kube.base import Name, NamespacedObject, Positive, Present, Schema
-
-__all__ = [
-    "DisruptionMode",
-    "GangPolicy",
-    "UpstreamPodGroupManifest",
-    "UpstreamPodGroupSpec",
-    "UpstreamSchedulingConstraints",
-    "UpstreamSchedulingPolicy",
-    "UpstreamTopologyConstraint",
-    "WorkloadManifest",
-    "WorkloadPodGroup",
-    "WorkloadSchedulingSpec",
-]
 
 
 class GangPolicy(Schema, frozen=True, kw_only=True):
@@ -50,6 +33,13 @@ class UpstreamSchedulingConstraints(Schema, frozen=True, kw_only=True):
     topology: tuple[UpstreamTopologyConstraint, ...] | None = None
 
 
+class UpstreamScheduling(Schema, frozen=True, kw_only=True):
+    """Without a ``minCount`` a gang is all pods that run at once."""
+
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+
+
 class DisruptionMode(Schema, frozen=True, kw_only=True):
     """One by one (``single``) or together; exactly one of them."""
 
@@ -57,9 +47,7 @@ class DisruptionMode(Schema, frozen=True, kw_only=True):
     all: Present | None = None
 
 
-class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
-    scheduling_policy: UpstreamSchedulingPolicy | None = None
-    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+class UpstreamPodGroupSpec(UpstreamScheduling, frozen=True, kw_only=True):
     priority_class_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
     preemption_policy: str | None = None
@@ -78,14 +66,14 @@ class UpstreamPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
 
 
 class WorkloadPodGroup(Schema, frozen=True, kw_only=True):
-    """A pod group inside a Workload of v1alpha1; pods of one ``podGroupReplicaKey`` are one gang of it."""
+    """A pod group inside a Workload of v1alpha1."""
 
     name: Name
     policy: UpstreamSchedulingPolicy | None = None
 
 
 class WorkloadSchedulingSpec(Schema, frozen=True, kw_only=True):
-    """Pod groups of v1alpha1. Templates of later versions decide nothing: PodGroups are made from them."""
+    """Pod groups of v1alpha1; PodGroups are made from templates of later versions."""
 
     pod_groups: tuple[WorkloadPodGroup, ...] | None = None
 

@@ -1,7 +1,4 @@
-"""Kinds that placer does not read, and that make pods or limit them: the fields it looks at, and how pods name them.
-
-A new one costs one row. Kinds whose pods are a gang are marks (``placer.kube.marks``).
-"""
+"""Kinds that placer does not read, and that make pods or limit them."""
 
 from __future__ import annotations
 
@@ -10,16 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placer.kube import marks
-
-__all__ = [
-    "KUEUE_GATES",
-    "KUEUE_QUEUES",
-    "LIMITS",
-    "WORKLOADS",
-    "UnreadLimit",
-    "UnreadWorkload",
-    "read_workload",
-]
 
 WORKLOADS = frozenset(
     (
@@ -50,10 +37,7 @@ _STATES = (("phase",), ("jobStatus",), ("jobDeploymentStatus",), ("applicationSt
 
 @dataclass(frozen=True, slots=True)
 class UnreadWorkload:
-    """A workload of which no pods are made; labels and annotations are its own, not those of its pods.
-
-    ``queue`` is Kueue's, empty where it names none.
-    """
+    """A workload of which no pods are made; ``queue`` is Kueue's."""
 
     group: str
     kind: str
@@ -75,6 +59,12 @@ def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadW
     queue = next((labels[key] for key in KUEUE_QUEUES if key in labels), "")
     names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
     return UnreadWorkload(group, kind, *names, queue, suspended, labels, annotations)
+
+
+def extended_resource(device_class: Mapping[str, Any]) -> str:
+    """Resource that a DeviceClass serves; empty: none."""
+    name = _part(device_class, "spec").get("extendedResourceName")
+    return name if isinstance(name, str) else ""
 
 
 def _has_ended(status: Mapping[str, Any]) -> bool:
@@ -104,10 +94,9 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 class UnreadLimit:
     """A kind whose objects limit pods.
 
-    ``groups``: the first one is in use; without a group it is no object. ``marks``: labels and annotations by which a
-    pod, or the workload that makes it, names one. ``plain_marks``: the same, of pods with an application of YuniKorn or
-    that scheduler. ``of_namespace``: whether an object limits all pods of its namespace. ``namespace_marks``:
-    annotations of a Namespace that limit its pods. ``on_making``: whether it limits pods only when they are made.
+    ``groups``: the first one is in use. ``marks``: by which a pod, or its workload, names one. ``plain_marks``: of
+    YuniKorn. ``of_namespace``: all pods of its namespace are limited. ``on_making``: pods are limited when they are
+    made.
     """
 
     kind: str

@@ -1,7 +1,4 @@
-"""Volcano: scheduling.volcano.sh PodGroup and Queue, batch.volcano.sh Job, topology.volcano.sh HyperNode.
-
-Limits are those of the CRDs; rules of the webhooks that a stored object may break are findings, not faults.
-"""
+"""Volcano: PodGroup, Queue, Job and HyperNode, with the limits of the CRDs, not of the webhooks."""
 
 from __future__ import annotations
 
@@ -12,36 +9,16 @@ from msgspec import Meta, field
 from placer.kube.base import (
     Count,
     LabelSelector,
-    Name,
+    Named,
     NamespacedObject,
     ObjectBase,
+    Phase,
     Positive,
     Problem,
     Quantities,
     Schema,
 )
 from placer.kube.pod import PodTemplateSpec
-
-__all__ = [
-    "DependsOn",
-    "GangTopologySpec",
-    "HyperNodeManifest",
-    "HyperNodeMember",
-    "HyperNodeSpec",
-    "JobVolume",
-    "MemberSelector",
-    "NodeGroups",
-    "PartitionPolicy",
-    "PodGroupManifest",
-    "PodGroupSpec",
-    "QueueAffinity",
-    "QueueManifest",
-    "QueueSpec",
-    "SubGroupPolicyEntry",
-    "TaskEntry",
-    "VolcanoJobManifest",
-    "VolcanoJobSpec",
-]
 
 
 class GangTopologySpec(Schema, frozen=True, kw_only=True):
@@ -138,7 +115,7 @@ class TaskEntry(Schema, frozen=True, kw_only=True):
 
 
 class JobVolume(Schema, frozen=True, kw_only=True):
-    """A claim that all pods of a job mount; without a name the controller makes one and names it."""
+    """A claim that all pods of a job mount."""
 
     volume_claim_name: str | None = None
 
@@ -153,21 +130,13 @@ class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
     volumes: tuple[JobVolume, ...] | None = None
 
 
-class VolcanoJobState(Schema, frozen=True, kw_only=True):
-    phase: str | None = None
-
-
 class VolcanoJobStatus(Schema, frozen=True, kw_only=True):
-    state: VolcanoJobState | None = None
+    state: Phase | None = None
 
 
 class VolcanoJobManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: VolcanoJobSpec
     status: VolcanoJobStatus | None = None
-
-
-class ExactMatch(Schema, frozen=True, kw_only=True):
-    name: Name
 
 
 class RegexMatch(Schema, frozen=True, kw_only=True):
@@ -179,7 +148,7 @@ class RegexMatch(Schema, frozen=True, kw_only=True):
 class MemberSelector(Schema, frozen=True, kw_only=True):
     """Exactly one of the three."""
 
-    exact_match: ExactMatch | None = None
+    exact_match: Named | None = None
     regex_match: RegexMatch | None = None
     label_match: LabelSelector | None = None
 

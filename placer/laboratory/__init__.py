@@ -1,5 +1,4 @@
-"""The laboratory: instances from a seed, other schedulers' policies, and both kinds of deciders side by side.
+"""The laboratory: generated instances, other schedulers' policies, comparisons and sweeps, and their commands.
 
-Belongs here: what measures and compares, and its commands (``generate``, ``compare``, ``sweep``). Does not: anything
-that deciding, judging or a pass in a cluster needs, because only the command line imports this room.
+Only the command line imports it: deciding, judging and passes need none of it.
 """

@@ -1,10 +1,4 @@
-"""Policies and methods side by side on one instance: what each would place, and what is proved of the best.
-
-Each decides in a process of its own, one after another, so that its seconds and its memory are its own
-(:func:`decide`); verify and score judge all alike (:func:`row`); what any of them proved is set beside all
-(:func:`beside_proofs`). A comparison is of one snapshot: what each would bind now, from one queue, with nothing
-arriving or ending.
-"""
+"""Policies and methods side by side on one instance, with the best bound that any of them proves."""
 
 from __future__ import annotations
 
@@ -27,85 +21,47 @@ from placer.laboratory.own_policies import STATED, Proposal, load, parse
 from placer.laboratory.placement_metrics import GroupFate, Metrics, Victims, fates, measure, victims
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING
 from placer.methods import METHODS
-from placer.placement import MAXIMISED, Placement, Value, better
+from placer.placement import MAXIMISED, Value, better
 from placer.result import WEIGHT, Bound, Judged
 from placer.score import level_values, placed_weight
 from placer.verify import in_order, verify
 
-__all__ = [
-    "DEFAULT",
-    "NAMES",
-    "ComparisonRow",
-    "Decided",
-    "Failed",
-    "beside_proofs",
-    "beside_today",
-    "compare",
-    "decide",
-    "row",
-]
+__all__ = ["DEFAULT", "NAMES", "ComparisonRow", "beside_proofs", "beside_today", "compare", "decide", "row"]
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A placement, not judged yet, and what it took: seconds from having the instance, high-water mark in KiB (0: not
-    told).
+def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Proposal | ComparisonRow:
+    """Decide and measure, or a row that says why there is no placement.
 
-    Bounds are one per value of the objective; empty for a policy, which proves nothing, but for a Placement of the
-    reader's, which may state them. No valid placement that is at
-    least as good in the order of the objective weighs more than ``weight_bound``; None: nothing was proved.
-    """
-
-    placement: Placement
-    bounds: tuple[Bound | None, ...]
-    weight_bound: Bound | None
-    seconds: float
-    peak_memory: int
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Why there is no placement, and the exit code that this has."""
-
-    error: str
-    exit_code: int = 1
-
-
-def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Decided | Failed:
-    """Decide and measure.
-
-    ``emit`` is told the id of this process, and None when the decision is there
-    (:class:`~placer.laboratory.deciders.PeakOfTree`).
+    ``emit`` gets the id of this process, then None after the decision.
     """
     emit(os.getpid())
     began = time.monotonic()
     try:
         found = _in_time(instance, asked, began)
     except PlacerError as error:
-        return Failed(str(error), error.exit_code)
+        return ComparisonRow(asked.name, error=str(error), exit_code=error.exit_code)
     if found is None:
-        return Failed(f"{asked.name} did not come to its end within the time limit of {asked.time_limit:g} s")
+        late = f"{asked.name} did not come to its end within the time limit of {asked.time_limit:g} s"
+        return ComparisonRow(asked.name, error=late, exit_code=1)
     seconds, peak = time.monotonic() - began, high_water("self")
     emit(None)
     return replace(found, seconds=seconds, peak_memory=peak)
 
 
-def _in_time(instance: Instance, asked: Asked, began: float) -> Decided | None:
-    """The decision; None where a policy is not at its end in time. A method keeps the limit by itself."""
+def _in_time(instance: Instance, asked: Asked, began: float) -> Proposal | None:
+    """None where a policy is late. A method keeps the limit by itself."""
     if asked.name in METHODS or asked.time_limit is None:
         return _decide(instance, asked, began)
     return within(Deadline(began + asked.time_limit), lambda: _decide(instance, asked, began), None)
 
 
-def _decide(instance: Instance, asked: Asked, began: float) -> Decided:
-    """The decision; what it took is not known yet."""
+def _decide(instance: Instance, asked: Asked, began: float) -> Proposal:
     said = ask(instance, asked, began)
     if isinstance(said, Proposal):
-        return Decided(said.placement, said.bounds, said.weight_bound, 0.0, 0, said.notes)
+        return said
     if said.placement is None:
         raise NothingFound(said.nothing_found)
-    return Decided(said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound, 0.0, 0)
+    return Proposal(said.placement, (), tuple(judged.bound for judged in said.objective), said.weight.bound)
 
 
 @dataclass(frozen=True)
@@ -116,45 +72,28 @@ class ComparisonRow:
 
     Parameters
     ----------
-    policy
-        Name of the policy or method; of the reader's own what stands before ``=``.
-    placed_pods
-        Pending pods that get a node.
     placed_groups
         Groups, single pods included, that become ready (:attr:`placer.outcome.Outcome.made_ready`).
-    gpus_placed
-        GPUs that these pods request.
     objective
-        Values in the order they are compared, each with the best bound that any row proved for placements that equal
-        this one on the values above it.
+        Each with the best bound that any row proves for placements that equal this one on the values above it.
     weight
-        Placed weight of all priorities as one sum in micro-nodes, with the best bound that any row proved. It holds for
-        placements that are at least as good as that row's in the order of the objective; others may weigh more.
-    violations
-        Rule to how often it is broken, in the order of the rules; only what is broken.
-    examples
-        Rule to what the first violation of it says.
-    metrics
-        See there; None in a row that failed.
-    groups
-        What becomes of every group with pending pods, in the order of the groups; empty in a row that failed.
+        Placed weight of all priorities, micro-nodes, with the best bound of any row.
+    violations, examples
+        Rule to number of violations, and to the message of the first.
+    metrics, groups
+        None and empty in a row that failed.
     notes
-        What the configuration of a policy says and is not mimicked; what is to be told of a placement in a file.
+        Parts of a configuration that are not mimicked; findings of a placement in a file.
     seconds
-        From having the instance to having the placement; reading and judging are not in it. Of a function of the
-        reader's with the import of its module; of a file, which was read before, next to nothing.
+        From having the instance to having the placement.
     peak_memory_mib
-        The most that the process and the ones it started held at once, MiB; None where the system does not tell.
+        Of the process and its children at once; None where the system does not say.
     error
-        Why there is no placement: every number above is None, or empty, then. Or, beside the numbers, which bound this
-        valid placement is beyond, which no sound proof allows.
-    exit_code
-        That of the error; 0 without one.
+        Why there is no placement; or the bound that this valid placement is beyond, which no sound proof allows.
     today
-        Of a comparison under a *what if*, the row of the same policy without it; None in any other.
+        The row of the same policy without the *what if*.
     victims
-        What is evicted; None where nothing is. Such a row stands for itself: what is proved of placements that leave
-        alone what runs is not beside it.
+        None where nothing is evicted. Bounds of placements that evict nothing do not apply to such a row.
     """
 
     policy: str
@@ -176,9 +115,7 @@ class ComparisonRow:
     victims: Victims | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md; ``victims``, ``notes``, ``error`` and ``today`` where there
-        are.
-        """
+        """Plain data with the names of models/interface.md."""
         metrics = None
         if self.metrics is not None and self.weight is not None:
             metrics = {"weight": WeightPart.of(self.weight).as_dict(), **self.metrics.as_dict()}
@@ -200,10 +137,9 @@ class ComparisonRow:
         }
 
 
-def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> ComparisonRow:
-    """Judge and measure a placement; its own bounds only (:func:`beside_proofs` adds those of others).
-
-    ``peak`` is of the process and the ones it started, KiB, as seen from outside.
+def row(instance: Instance, asked: Asked, decided: Proposal, peak: int) -> ComparisonRow:
+    """Judge and measure a placement, with its own bounds only; ``peak`` is KiB of the process tree, seen from
+    outside.
     """
     placement = decided.placement
     outcome = outcome_of(instance, placement)
@@ -231,13 +167,11 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Compar
 
 
 def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """Put beside every value the best bound that any row proved.
+    """Give every value the best bound that any row proves.
 
-    A bound of a value holds among the placements that equal those of its row on the values above; so it is put only
-    beside rows that do. A bound of the placed weight holds for every valid placement that is at least as good as its
-    own row in the order of the objective; the best one is put beside all rows, since it is what the best placement
-    could weigh at most. A row that is valid and beyond a bound that holds for it gets an error: the proof or the judge
-    is wrong.
+    A bound of a value holds among placements that equal those of its row on the values above, so only such rows get it;
+    a bound of the weight goes to all rows. A valid row beyond a bound that holds for it gets an error, because the
+    proof or the judge is wrong.
     """
     proofs: dict[tuple[tuple[int, ...], Value], list[Bound | None]] = defaultdict(list)
     for key, judged in chain.from_iterable(map(_placed_in_order, rows)):
@@ -258,7 +192,6 @@ def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def _with_doubts(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> ComparisonRow:
-    """Add the error of a valid row that is beyond a bound that some row proved for it."""
     claims = () if one.violations or one.victims is not None else tuple(_doubts(one, rows))
     if not claims:
         return one
@@ -281,19 +214,16 @@ def _doubts(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> Iterator[str]:
 
 
 def _at_least(one: ComparisonRow, other: ComparisonRow) -> bool:
-    """Whether a row is at least as good as another one in the order of the objective."""
     mine, theirs = (tuple(judged.value for judged in row.objective) for row in (one, other))
     return not better(theirs, mine)
 
 
 def _placed_in_order(one: ComparisonRow) -> list[tuple[tuple[tuple[int, ...], Value], Judged]]:
-    """Every value with the numbers above it and what it is called: what a bound of it speaks about."""
     numbers = tuple(judged.value.value for judged in one.objective)
     return [((numbers[:index], replace(judged.value, value=0)), judged) for index, judged in enumerate(one.objective)]
 
 
 def _best(bounds: Iterable[Bound | None], *, maximised: bool) -> Bound | None:
-    """The tightest bound; of equal ones the first."""
     proved = [bound for bound in bounds if bound is not None]
     return min(proved, key=lambda bound: bound.value if maximised else -bound.value, default=None)
 
@@ -319,36 +249,24 @@ def compare(
 
     Parameters
     ----------
-    instance
-        The problem.
     names
-        Of :data:`NAMES`, and the reader's own: ``NAME=package.module:function``, which is called as
-        :class:`placer.laboratory.own_policies.PolicyFunction` says, or ``NAME=FILE`` with a placement. One given twice
-        counts once.
+        Of :data:`NAMES`, and the reader's own (:mod:`placer.laboratory.own_policies`). One given twice counts once.
     time_limit, work_limit, workers
-        Of each method, as :func:`placer.solve` takes them. A policy that is not at its end a second after the limit is
-        a row with an error.
-    seed
-        Of each, 0 .. 2^31 - 1.
+        Of each method, as :func:`placer.solve` takes them. A policy that is a second late is a row with an error.
     arguments
         Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
-    begin
-        Called with each name before it runs (progress).
-    done
-        Called with each row as soon as it is there, with its own bounds only.
-    strict
-        What is to be told of a placement in a file is an error.
+    begin, done
+        Called with each name before it runs, and with each row, which has its own bounds only.
 
     Returns
     -------
     list[ComparisonRow]
-        One per name, in their order; one that fails is a row with its error. The first value of every row, and each
-        further one as far as the row is as good as the best, has the best bound that any method proved.
+        One per name; one that fails is a row with its error.
 
     Raises
     ------
     UsageError
-        With every argument that makes no sense.
+        Names every argument that makes no sense.
     BadInstance, StrictFindings
         As :func:`placer.laboratory.own_policies.load` raises them.
     """
@@ -371,16 +289,16 @@ def compare(
 
 
 def beside_today(rows: Sequence[ComparisonRow], today: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """Put beside every row under a *what if* the row of the same policy without it."""
+    """Give every row under a *what if* the row of the same policy without it."""
     now = {each.policy: each for each in today}
     return [replace(each, today=now.get(each.policy)) for each in rows]
 
 
 def _run(instance: Instance, asked: Asked) -> ComparisonRow:
-    """Decide in another process, judge in this one: what judging takes is not the decision's."""
     with PeakOfTree() as tree:
         ended = apart(decide, (instance, asked), tree.hear)
-    found: Decided | Failed = ended.value or Failed(f"the process of the row ended with {ended.detail}")
-    if isinstance(found, Failed):
-        return ComparisonRow(asked.name, error=found.error, exit_code=found.exit_code)
+    died = f"the process of the row ended with {ended.detail}"
+    found: Proposal | ComparisonRow = ended.value or ComparisonRow(asked.name, error=died, exit_code=1)
+    if isinstance(found, ComparisonRow):
+        return found
     return row(instance, asked, found, tree.peak)

@@ -1,7 +1,6 @@
-"""Ask a policy or a method by its name, and tell the most memory that a process and the ones it started held at once.
+"""Ask a policy or a method by its name, and measure the peak memory of a process tree.
 
-``getrusage`` cannot tell: the peak it gives for a process begins with that of the process it was forked from. So the
-high-water marks (VmHWM) are read from ``/proc`` while they run, from outside, which costs the run nothing.
+The peak of ``getrusage`` begins with that of the forking process, so high-water marks (VmHWM) are read from ``/proc``.
 """
 
 from __future__ import annotations
@@ -33,22 +32,7 @@ NAMES = (*POLICIES, *SORTED, *METHODS)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be decided, and how.
-
-    Parameters
-    ----------
-    name
-        One of :data:`NAMES`, or what the reader calls a policy of their own.
-    arguments
-        A policy's configuration (:func:`placer.laboratory.policies.mimicry.mimic`); None: its defaults.
-    time_limit, work_limit, workers
-        Of a method, as :func:`placer.solve` takes them; policies always run to their end, on one core. A function of
-        the reader's is told them where it asks.
-    seed
-        Of its random choices.
-    own
-        The policy of the reader's own that has the name.
-    """
+    """Who decides, and how; limits are of methods, ``own`` is the policy of the reader's own that has the name."""
 
     name: str
     arguments: Mapping[str, Any] | None = None
@@ -68,9 +52,7 @@ def faults_of(
     seeds: Sequence[int],
     work_limit: float | None = None,
 ) -> list[str]:
-    """Say of policies and methods, their configurations and limits what makes no sense; ``targets`` are their
-    names, as :func:`placer.laboratory.own_policies.parse` has them.
-    """
+    """Faults of names (:func:`placer.laboratory.own_policies.parse`), configurations and limits."""
     known = f"one of {', '.join(NAMES)}, or NAME=package.module:function, NAME=PLACEMENT"
     bare = {name.partition(":")[0] for name in targets}
     checks = (
@@ -83,13 +65,11 @@ def faults_of(
 
 
 def _unknown(targets: Mapping[str, str | None]) -> list[str]:
-    """Names that are neither known nor of the reader's own policies."""
     return [name for name, own in targets.items() if own is None and name not in NAMES]
 
 
 def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The configuration that a policy goes by: its own; one with a sort in its name has that of the policy it is of,
-    and one that evicts that of the policy that it is otherwise.
+    """The configuration of a policy: its own, else that of the policy of which it is a variant.
 
     Examples
     --------
@@ -101,29 +81,7 @@ def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> M
 
 
 def ask(instance: Instance, asked: Asked, began: float | None = None) -> Proposal | Result:
-    """Let a policy or a method decide.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    asked
-        Who decides, and the limits.
-    began
-        ``time.monotonic()`` at which the time of a method began; None: now.
-
-    Returns
-    -------
-    Proposal or Result
-        What a policy would bind, not judged, and what is to be told of it; what a method found, verified, with what it
-        proved.
-
-    Raises
-    ------
-    PlacerError
-        As :func:`placer.laboratory.policies.mimicry.mimic`, :func:`placer.laboratory.own_policies.propose` and
-        :func:`placer.solve` raise it.
-    """
+    """Let a policy or a method decide; the time of a method began at ``began`` (``time.monotonic()``; None: now)."""
     if asked.own is not None:
         return propose(
             asked.own, instance, seed=asked.seed, time_limit=asked.time_limit, workers=asked.workers, began=began
@@ -143,7 +101,7 @@ def ask(instance: Instance, asked: Asked, began: float | None = None) -> Proposa
 
 
 def apart(function: Callable[..., Any], arguments: tuple[Any, ...], hear: Callable[[Any], None]) -> ProcessResult:
-    """Run a function in a process of its own; an interrupt there is one here."""
+    """Run a function in its own process; an interrupt there is one here."""
     ended = run_apart(f"{function.__module__}:{function.__name__}", arguments, hear)
     if ended.how is ProcessEnd.INTERRUPTED:
         raise KeyboardInterrupt
@@ -154,10 +112,10 @@ INTERVAL = 0.05  #: seconds between two looks; what a process takes on between t
 
 
 class PeakOfTree:
-    """Looks at a tree of processes until the ``with`` block is left.
+    """Watches a process tree until the ``with`` block is left.
 
-    ``peak`` is the largest sum of high-water marks of processes that lived at the same time, in KiB: at least what they
-    held at once, and more where they peaked one after another. 0 where the system does not tell who started whom.
+    ``peak`` is the largest sum of high-water marks of processes that lived at the same time, KiB; 0: the system does
+    not say.
     """
 
     def __init__(self) -> None:
@@ -166,7 +124,7 @@ class PeakOfTree:
         self._thread: threading.Thread | None = None
 
     def hear(self, pid: int | None) -> None:
-        """Take what the process tells: its id when it begins, None when what comes after is not of interest."""
+        """Take the id of the process when it begins, and None at the end of the measured part."""
         if pid is None:
             self._end.set()
         else:
@@ -198,7 +156,6 @@ def high_water(pid: int | str) -> int:
 
 
 def tree(pid: int) -> Iterator[int]:
-    """The process and all below it, as long as they live."""
     yield pid
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())

@@ -1,8 +1,4 @@
-"""Groups that wait for another scheduler: what placer would do with them, and whom that scheduler puts first.
-
-The second is mimicry: one of :data:`placer.laboratory.policies.mimicry.POLICIES` places what waits for that scheduler,
-and that is no more than what its policy says of this one snapshot.
-"""
+"""Groups that wait for another scheduler: their fate under placer, and under a policy that mimics that scheduler."""
 
 from __future__ import annotations
 
@@ -39,21 +35,18 @@ _READERS = {COSCHEDULING: "coscheduling", VOLCANO: "volcano"}
 
 @dataclass(frozen=True)
 class MimickedFate:
-    """What the mimicked policy of another scheduler makes of a group.
+    """A group under the mimicked policy of another scheduler.
 
     Parameters
     ----------
     fate
-        What becomes of the group; None where the policy does not see it.
+        None where the policy does not see the group.
     first
-        Groups of which it binds pods before any of this one, in its order; of a group that gets nothing all of them,
-        up to ``since``.
+        Groups of which it binds pods before any of this one; of a group that gets nothing all up to ``since``.
     since
-        The first of them beside which, and those before it, the group does not fit any more, decided twice.
+        The first of them next to which, and those before it, the group fits no more, decided twice.
     fits_beside
-        Whether the group, which gets nothing, fits beside all that the policy binds; None where that was not decided.
-    notes
-        What of the scheduler is not mimicked.
+        Whether a group that gets nothing fits next to all that the policy binds; None: undecided.
     """
 
     fate: GroupFate | None
@@ -84,16 +77,10 @@ class ElsewhereFate:
 
     Parameters
     ----------
-    scheduler
-        That scheduler's name.
     placer
-        What becomes of the group where placer places all that waits.
-    policy
-        Who mimics that scheduler; None: no policy does.
-    mimicry
-        What the scheduler makes of it; None where no policy mimics it, out of time, and where the policy failed.
-    error
-        How the policy failed; empty where it did not.
+        Its fate where placer places all pending pods.
+    policy, mimicry
+        Who mimics that scheduler; None: no policy does, is in time, or works.
     """
 
     scheduler: str
@@ -120,17 +107,7 @@ def _fate_dict(fate: GroupFate) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OtherSchedulers:
-    """The groups of a case that wait for other schedulers.
-
-    Parameters
-    ----------
-    case
-        The input.
-    placed
-        All that waits, placed by placer.
-    arguments
-        Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
-    """
+    """The groups of a case that wait for other schedulers; ``placed`` are all pending pods, placed by placer."""
 
     case: Case
     placed: Placed
@@ -146,7 +123,7 @@ class OtherSchedulers:
         return {key: name for key, name in told.items() if name != ours}
 
     def causes_until(self, keys: Iterable[GroupKey], deadline: Deadline) -> Deadline:
-        """When causes are no longer looked for, so that mimicry has its share where one of some groups asks for it."""
+        """When to stop looking for causes, so that mimicry has its share if one of the groups needs it."""
         mimicked = any(key in self.names for key in keys)
         return Deadline.within(deadline.left * (1 - MIMICRY)) if mimicked else deadline
 
@@ -155,15 +132,7 @@ class OtherSchedulers:
         return {fate.group: fate for fate in fates(self.placed.instance, self.placed.placement)}
 
     def fate(self, key: GroupKey, deadline: Deadline) -> ElsewhereFate | None:
-        """What becomes of a group; None where it waits for no other scheduler.
-
-        Parameters
-        ----------
-        key
-            The group.
-        deadline
-            When policies stop, which are not known to the end then, and nothing more is decided.
-        """
+        """Fate of a group by ``deadline``; None where it waits for no other scheduler."""
         name, ours = self.names.get(key), self._ours.get(key)
         if name is None or ours is None:
             return None
@@ -174,7 +143,6 @@ class OtherSchedulers:
         return within(deadline, lambda: self._fate(key, late, policy, deadline), late)
 
     def _fate(self, key: GroupKey, late: ElsewhereFate, policy: str, deadline: Deadline) -> ElsewhereFate:
-        """What becomes of a group where a policy mimics its scheduler."""
         name = late.scheduler
         if (name, policy) not in self._mimicked:
             self._mimicked[name, policy] = self._mimic(name, policy, deadline)
@@ -192,14 +160,13 @@ class OtherSchedulers:
 
 
 def _policy(instance: Instance, key: GroupKey, name: str) -> str | None:
-    """The policy that mimics a scheduler for a group: by its name, else by the objects that only it reads."""
+    """By its name, else by the objects that only it reads."""
     if name in _INSTALLED and key.api_group != COSCHEDULING:
         return _INSTALLED[name]
     return _READERS.get(key.api_group) or _plugin(instance, instance.groups[key].pending)
 
 
 def _plugin(instance: Instance, keys: Sequence[Key]) -> str | None:
-    """The plug-in of kube-scheduler that pods are written for."""
     if instance.network is not None and any(instance.pods[key].app_group is not None for key in keys):
         return "network-overhead"
     aligned = instance.aligning_nodes and any(instance.pods[key].numa is not None for key in keys)
@@ -207,8 +174,6 @@ def _plugin(instance: Instance, keys: Sequence[Key]) -> str | None:
 
 
 class _Mimicked:
-    """What one policy binds of all that waits for one scheduler."""
-
     def __init__(self, instance: Instance, told: Mimicry) -> None:
         self.instance, self._told = instance, told
 
@@ -218,12 +183,10 @@ class _Mimicked:
 
     @cached_property
     def _order(self) -> Sequence[GroupKey]:
-        """Groups as their first pods are bound."""
         groups = (self.instance.pods[key].group for key in self._told.placement.node_of)
         return list(dict.fromkeys(each for each in groups if each is not None))
 
     def fate(self, key: GroupKey, deadline: Deadline) -> MimickedFate | None:
-        """What becomes of a group, and who went first; None where the policy did not come to its end."""
         if not self._told.ended:
             return None
         fate, notes = self._fates.get(key), self._told.notes
@@ -237,16 +200,14 @@ class _Mimicked:
         return MimickedFate(fate, first, first[-1], fits_beside=False, notes=notes)
 
     def _beside(self, key: GroupKey, count: int, deadline: Deadline) -> LoneGroup:
-        """The group beside what runs and what the first so many groups get."""
         groups = set(self._order[:count])
         bindings = self._told.placement.node_of.items()
         bound = {pod: node for pod, node in bindings if self.instance.pods[pod].group in groups}
         return LoneGroup(Outcome(self.instance, Placement.of(bound)).carried_out(), key, deadline)
 
     def _shut_out(self, key: GroupKey, deadline: Deadline) -> int | None:
-        """Beside how many of the first groups the group does not fit any more, one fewer being few enough.
-
-        None where it fits beside none of them, or that was not decided.
+        """Next to how many of the first groups the group fits no more; None where it fits next to none, or that is
+        undecided.
         """
         low, high = 0, len(self._order)
         if not self._beside(key, low, deadline).fits().fits:

@@ -1,9 +1,7 @@
-"""Policies of the reader's own, beside those that are known by name: ``NAME=package.module:function``, ``NAME=FILE``.
+"""Policies of the reader's own: ``NAME=package.module:function``, or ``NAME=FILE`` with a Placement or v1 Bindings.
 
-A function is called as :class:`PolicyFunction` says, in a process of its own. Its module is looked for where Python
-looks (what is installed, ``PYTHONPATH``) and last in the directory of the call; that directory comes last so that
-nothing that lies there takes the place of a library. A file holds a Placement or v1 Bindings; it is read once, before
-anything runs. Of either :attr:`~OwnFunction.digest` tells the content: a sweep runs again what was changed.
+A module is looked for last in the directory of the call, so that no file there hides a library. A sweep runs again a
+policy whose digest has changed.
 """
 
 from __future__ import annotations
@@ -33,83 +31,28 @@ from placer.result import Bound
 from placer.score import score
 from placer.verify import verify
 
-__all__ = [
-    "OwnFunction",
-    "OwnPlacement",
-    "OwnPolicy",
-    "PolicyFunction",
-    "Proposal",
-    "load",
-    "parse",
-    "placement_from",
-    "propose",
-]
+__all__ = ["OwnFunction", "OwnPolicy", "PolicyFunction", "Proposal", "load", "parse", "placement_from", "propose"]
 
 
 class PolicyFunction(Protocol):
-    """What a function must be like to be a policy.
+    """A function that is a policy (models/policies.md): it gets a copy of the instance and says where pending pods go.
 
-    It gets the instance, a copy of its own, and says where pending pods go. Where it has parameters of these names, it
-    gets these, too, as keywords: ``seed`` (0 .. 2^31 - 1, the only chance that it should have), ``time_limit`` (seconds
-    that are left of the time limit; None: there is none; nothing cuts a function off) and ``workers`` (cores that it
-    may use; None: all). Other parameters need defaults.
-
-    Examples
-    --------
-    First fit: each pod on the first node that it may use and that has room. What it knows nothing of (gangs, tiers,
-    ports ...) it may break; verify counts that.
-
-    >>> def first_fit(instance):
-    ...     free = {name: dict(node.allocatable) for name, node in instance.nodes.items()}
-    ...     for name, held in instance.held.items():
-    ...         for resource, amount in held.items():
-    ...             free[name][resource] = free[name].get(resource, 0) - amount
-    ...     found = {}
-    ...     for pod in instance.pending:
-    ...         for name, node in instance.nodes.items():
-    ...             fits = all(free[name].get(resource, 0) >= amount for resource, amount in pod.requests.items())
-    ...             if fits and pod.constraints.admits(node):
-    ...                 for resource, amount in pod.requests.items():
-    ...                     free[name][resource] -= amount
-    ...                 found[pod.key] = name
-    ...                 break
-    ...     return found
-
-    In a file fits.py of the directory of the call it is ``placer compare cluster.json --policies
-    volcano,mine=fits:first_fit,auto``.
+    Parameters of these names get keywords: ``seed`` (0 .. 2^31 - 1), ``time_limit`` (seconds left; None: no limit;
+    nothing cuts a function off) and ``workers`` (cores; None: all). Other parameters need defaults.
     """
 
     def __call__(self, instance: Instance) -> Placement | Mapping[Key, str] | Mapping[str, str]:
-        """Decide.
+        """Pod to name of its node, in the order of the bindings; other pods stay pending.
 
-        Parameters
-        ----------
-        instance
-            The problem (:class:`placer.instance.Instance`): ``nodes``, ``pending``, ``groups``, ``topology``,
-            ``held`` ...
-
-        Returns
-        -------
-        Placement or Mapping
-            A :class:`placer.placement.Placement`, or pod to name of its node, in the order in which they are to be
-            bound. A pod is its key (``pod.key``, or any pair of namespace and name), or ``"namespace/name"``. Pods that
-            are left out stay pending.
+        A pod is its key (``pod.key``, or any pair of namespace and name), or ``"namespace/name"``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFunction:
-    """A function of the reader's.
-
-    Parameters
-    ----------
-    target
-        ``package.module:function``.
-    folder
-        Where its module is looked for last, absolute: the directory of the call.
-    digest
-        SHA-256 of its name, of its module's source, and of the sources that this imports from beside it or below.
+    """``folder`` is the absolute directory of the call. ``digest`` is the SHA-256 of its name, its module's source, and
+    the sources next to or below it that this imports.
     """
 
     target: str
@@ -119,22 +62,8 @@ class OwnFunction:
 
 @dataclass(frozen=True, slots=True)
 class OwnPlacement:
-    """A placement of the reader's.
-
-    Parameters
-    ----------
-    file
-        Where it was read.
-    placement
-        What it binds.
-    stated
-        What a Placement of placer says beside its bindings; None where it is none.
-    findings
-        What in the file is not judged.
-    strict
-        Findings are errors.
-    digest
-        SHA-256 of the file.
+    """``stated`` is the Placement document, None where the file has only bindings; ``findings`` are content that is not
+    judged.
     """
 
     file: str
@@ -150,27 +79,25 @@ OwnPolicy = OwnFunction | OwnPlacement
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a policy would bind, not judged.
+    """The bindings of a policy or method, not judged, in their order; they may break rules.
 
     Parameters
     ----------
-    placement
-        Pods to nodes, in the order in which they are bound. It may break rules.
-    notes
-        What of the policy is not mimicked, or what of a file is to be told.
     bounds
-        What a file states to be proved, one per value of the objective; else empty.
+        One per value of the objective, proved, or stated by a file; else empty.
     weight_bound
-        The same of the placed weight.
+        No valid placement that is at least as good in the order of the objective weighs more.
+    seconds, peak_memory
+        From having the instance; KiB, 0: not known.
     """
 
     placement: Placement
     notes: tuple[str, ...] = ()
     bounds: tuple[Bound | None, ...] = ()
     weight_bound: Bound | None = None
+    seconds: float = 0.0
+    peak_memory: int = 0
 
-
-# ------------------------------------------------------------------------------------------------- what was written
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FUNCTION = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)")
@@ -178,12 +105,10 @@ _EXPECTED = "package.module:function, or the file of a Placement or of v1 Bindin
 
 
 def parse(words: Iterable[str], known: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
-    """Tell the reader's own policies from names.
+    """Separate the reader's own policies from names.
 
     Parameters
     ----------
-    words
-        Names, and ``NAME=TARGET`` of the reader's own.
     known
         Names that are taken.
 
@@ -224,19 +149,12 @@ def _faults(name: str, target: str, known: Sequence[str]) -> Iterable[str]:
 
 
 def load(targets: Mapping[str, str | None], *, strict: bool = False) -> dict[str, OwnPolicy]:
-    """Read the files and import the functions of the reader's own policies, each function in a process of its own.
-
-    Parameters
-    ----------
-    targets
-        What :func:`parse` returned; names without a target are passed over.
-    strict
-        What a file says and is not judged is an error.
+    """Read the files and import the functions of :func:`parse`, each function in its own process.
 
     Raises
     ------
     UsageError
-        A module cannot be imported, or has no such function; all that is so.
+        Names every module that cannot be imported or lacks its function.
     BadInstance, StrictFindings
         A file holds no placement, or, if ``strict``, unknown keys.
     """
@@ -272,7 +190,6 @@ def _read(file: str, *, strict: bool) -> OwnPlacement:
 
 
 def _examined(target: str, folder: str) -> tuple[str, str]:
-    """Digest of a function, and what is wrong with it; empty where it can be called."""
     ended = run_apart(f"{__name__}:examine", (target, folder), lambda _: None)
     if ended.how is ProcessEnd.INTERRUPTED:
         raise KeyboardInterrupt
@@ -282,11 +199,7 @@ def _examined(target: str, folder: str) -> tuple[str, str]:
     return digest, fault
 
 
-# ---------------------------------------------------------------------------------------------------------- functions
-
-
 def examine(target: str, folder: str, emit: Callable[[Any], None]) -> tuple[str, str]:  # noqa: ARG001  # nothing to tell
-    """Import a function: its digest, and what is wrong with it, empty where it can be called."""
     try:
         function, digest = _imported(target, folder)
         _keywords(target, function, {})
@@ -296,7 +209,6 @@ def examine(target: str, folder: str, emit: Callable[[Any], None]) -> tuple[str,
 
 
 def _imported(target: str, folder: str) -> tuple[Callable[..., Any], str]:
-    """Import a function in this process, which must not have its module yet; with its digest."""
     name, _, function = target.partition(":")
     # Bytecode goes by the second in which a source was written: one that was changed within it would not be noticed.
     sys.dont_write_bytecode = True
@@ -322,7 +234,6 @@ def _not_imported(name: str, folder: str, error: BaseException) -> str:
 
 
 def _digest(function: str, module: ModuleType, before: set[str]) -> str:
-    """SHA-256 of the sources that decide; those of libraries are told by their version elsewhere."""
     root = _root(module)
     files = {str(module.__file__)} if getattr(module, "__file__", None) else set[str]()
     if root is not None:
@@ -336,7 +247,7 @@ def _digest(function: str, module: ModuleType, before: set[str]) -> str:
 
 
 def _root(module: ModuleType) -> Path | None:
-    """Folder of the reader's own sources: of the package, or the one that the module lies in; None: a library's."""
+    """Folder of the reader's own sources; None for a module of a library, whose version says enough."""
     top = sys.modules[module.__name__.partition(".")[0]]
     file = getattr(top, "__file__", None) or getattr(module, "__file__", None)
     if file is None:
@@ -358,7 +269,6 @@ GIVEN = ("seed", "time_limit", "workers")
 
 
 def _keywords(target: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What of that which is given the function has parameters for; one that it cannot be called with is a fault."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # built in: it does not say
@@ -384,24 +294,14 @@ def propose(
     workers: int | None = None,
     began: float | None = None,
 ) -> Proposal:
-    """Ask a policy of the reader's own, in a process that is for nothing else: it imports the reader's module.
+    """Ask a policy of the reader's own, in a process of its own: this imports the reader's module.
 
-    Parameters
-    ----------
-    own
-        Which.
-    instance
-        The problem; a function may do with it what it likes.
-    seed, time_limit, workers
-        For a function that asks for them; the limit is counted from ``began``.
-    began
-        ``time.monotonic()``; None: now.
+    The limit counts from ``began`` (``time.monotonic()``; None: now).
 
     Raises
     ------
     UsageError
-        The function was changed since it was looked at, raises, or returns something else than pods and nodes of the
-        instance.
+        The function raises, has changed, or returns something else than pods and nodes of the instance.
     StrictFindings
         The placement was made for other input, and findings are errors.
     """
@@ -421,7 +321,7 @@ def propose(
 
 
 def _told(error: BaseException) -> str:
-    """What an error of the reader's code says, and where in that code: the last line of it that was reached."""
+    """The message of an error of the reader's code, and the last line of that code that was reached."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -432,7 +332,7 @@ def _told(error: BaseException) -> str:
 
 
 def placement_from(target: str, found: object, instance: Instance) -> Placement:
-    """What a function returned as a placement; what is none, or names what is not there, is a fault."""
+    """The result of a function as a placement; unknown pods and nodes are faults."""
     entries = _entries(found)
     if entries is None:
         raise UsageError(f"{target}: returned {_kind(found)}, expected a Placement or a mapping of pods to nodes")
@@ -445,7 +345,6 @@ def placement_from(target: str, found: object, instance: Instance) -> Placement:
 
 
 def _entries(found: object) -> list[tuple[Any, Any, tuple[str, ...]]] | None:
-    """Pod, node and NUMA zones of what a function returned; None where it is no placement."""
     if isinstance(found, Mapping):
         return [(pod, node, ()) for pod, node in found.items()]
     if not isinstance(found, Placement):
@@ -459,7 +358,6 @@ _TOLD = 5
 
 
 def _pair(pod: object) -> tuple[str, str]:
-    """Namespace and name, however they are written; empty where they are not."""
     if isinstance(pod, str):
         namespace, slash, name = pod.partition("/")
         return (namespace, name) if slash else ("", "")
@@ -469,7 +367,7 @@ def _pair(pod: object) -> tuple[str, str]:
 
 
 def _wrong(pod: object, node: object, instance: Instance) -> Iterable[str]:
-    """What of a pod and its node the instance does not have; that a pod does not wait is for verify to say (C1)."""
+    """That a pod does not wait is for verify to say (C1)."""
     if Key(*_pair(pod)) not in instance.pods:
         expected = 'the key of a pod (pod.key, or "namespace/name")' if _pair(pod) == ("", "") else "one of its pods"
         yield f"{_value(pod)} for a pod, expected {expected}"
@@ -486,8 +384,6 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-# -------------------------------------------------------------------------------------------------------------- files
-
 #: How a bound is told apart that a file states from one that was proved in this call.
 STATED = "stated in"
 
@@ -495,7 +391,7 @@ _OTHER_INPUT = "the Placement was made for other input than this; its bounds are
 
 
 def _of_file(own: OwnPlacement, instance: Instance) -> Proposal:
-    """The placement, with the bounds that its file states of this very input; of one that breaks a rule without."""
+    """Without stated bounds if the placement breaks a rule or the input differs."""
     said, findings = own.stated, list(own.findings)
     if said is not None and said.instance.sha256 != instance.digest:
         findings.append(Finding("PlacementOfOtherInput", own.file, f"{own.file}: {_OTHER_INPUT}"))

@@ -1,11 +1,8 @@
-"""Two series of passes compared: what another version or Policy would have bound otherwise.
+"""Two series of passes compared: how another version or Policy would have bound differently.
 
-A series is a folder that passes keep themselves in (``--save``), or one Placement. Two series of one name for each pass
-decided on the same snapshots: the second one is the first one's snapshots solved again. So a new version or Policy runs
-in the shadow of the live one, and nothing of it reaches the cluster. Two loops next to each other, of which one only
-looks (``--dry-run``), have passes at other times; a group counts there where both had it waiting.
-
-What is compared of a group is the first pass in which it is admitted, and how.
+A series is a folder of saved passes (``--save``), or one Placement. Passes of one name decided on the same snapshot; of
+two loops next to each other a group counts where both had it waiting. Of a group the first pass that admits it is
+compared.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import placer.manifests as manifests
 from placer.errors import UsageError
 from placer.saved_passes import saved_placements
 
-__all__ = ["DIFFERENCES", "GroupDifference", "PassComparison", "PassSeries", "compare_series", "read_series"]
+__all__ = ["compare_series", "read_series"]
 
 #: What may become of a group in the second series that the first one decided otherwise, worst first.
 DIFFERENCES = (
@@ -42,35 +39,27 @@ _ALIKE = ("same", "waits", "unseen")
 _ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class GroupName(NamedTuple):
-    """A group as a Placement names it."""
-
-    kind: str
-    namespace: str
-    name: str
+#: Kind, namespace and name, as a Placement names a group.
+GroupName = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What one pass made of a group."""
+class Look(NamedTuple):
+    """``node`` is that of a pod in no group."""
 
     when: datetime
     part: Mapping[str, Any]
-    node: str | None  #: of a pod in no group
+    node: str | None
 
     @property
     def admitted(self) -> bool:
-        """Whether its pods were bound."""
         return bool(self.part["admitted"])
 
     @property
     def reason(self) -> str | None:
-        """Code of the reason why pods of it wait."""
         reason = self.part.get("reason")
         return reason["code"] if reason is not None else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
         return {
             "time": None if self.when == _ONCE else self.when.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "admitted": self.admitted,
@@ -84,8 +73,6 @@ class Look:
 
 @dataclass(slots=True)
 class PassSeries:
-    """Passes, one after another."""
-
     source: str
     times: list[datetime] = field(default_factory=list)
     versions: set[str] = field(default_factory=set)
@@ -95,7 +82,6 @@ class PassSeries:
     moved: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, when: datetime, document: Mapping[str, Any]) -> None:
-        """Add the Placement of a pass that came after all others."""
         self.times.append(when)
         self.versions.add(str((document.get("versions") or {}).get("placer", "unknown")))
         bound = {(each["namespace"], each["pod"]): each["node"] for each in document["bindings"]}
@@ -103,12 +89,11 @@ class PassSeries:
         self.evicted.update((each["namespace"], each["pod"]) for each in document.get("evictions") or ())
         self.moved.update((each["namespace"], each["pod"]) for each in document.get("moves") or ())
         for part in document["groups"]:
-            name = GroupName(part["kind"], part["namespace"], part["name"])
-            node = bound.get((name.namespace, name.name)) if name.kind == "Pod" else None
+            name = part["kind"], part["namespace"], part["name"]
+            node = bound.get(name[1:]) if part["kind"] == "Pod" else None
             self.groups[name].append(Look(when, part, node))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
         dated = [when for when in self.times if when != _ONCE]
         first, last = (f"{each:%Y-%m-%dT%H:%M:%SZ}" if dated else None for each in (self.times[0], self.times[-1]))
         return {
@@ -120,51 +105,6 @@ class PassSeries:
             "boundPods": len(self.nodes),
             "evictedPods": len(self.evicted),
             "movedPods": len(self.moved),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDifference:
-    """A group with what each series made of it, and how the second differs; ``priority`` None: not known."""
-
-    group: GroupName
-    priority: int | None
-    difference: str
-    old: Look
-    new: Look
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "group": self.group._asdict(),
-            "priority": self.priority,
-            "difference": self.difference,
-            "old": self.old.as_dict(),
-            "new": self.new.as_dict(),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PassComparison:
-    """What differs between two series: counts, and the groups, those of the highest priority first."""
-
-    old: PassSeries
-    new: PassSeries
-    counts: Mapping[str, int]
-    same_node: int
-    elsewhere: int
-    differing: tuple[GroupDifference, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Make the document that ``placer compare --passes --json`` prints."""
-        return {
-            "apiVersion": "placer.dev/v1alpha1",
-            "kind": "PassComparison",
-            "old": self.old.as_dict(),
-            "new": self.new.as_dict(),
-            "groups": dict(self.counts),
-            "pods": {"sameNode": self.same_node, "otherNode": self.elsewhere},
-            "items": [each.as_dict() for each in self.differing],
         }
 
 
@@ -196,32 +136,48 @@ def read_series(source: str) -> PassSeries:
     return found
 
 
-def compare_series(old: PassSeries, new: PassSeries) -> PassComparison:
-    """Compare two series.
+def compare_series(old: PassSeries, new: PassSeries) -> dict[str, Any]:
+    """Compare two series; a single Placement next to several is a :class:`UsageError`.
 
-    Raises
-    ------
-    UsageError
-        One has times, and the other is a single Placement next to several.
+    Returns
+    -------
+    dict
+        The document that ``placer compare --passes --json`` prints: counts, and the groups that differ, the highest
+        priority first, unknown ones last; then the worst.
     """
     _check_times(old, new)
     counts: Counter[str] = Counter(dict.fromkeys((*DIFFERENCES, *_ALIKE), 0))
-    differing: list[GroupDifference] = []
+    differing: list[tuple[tuple[int, int, GroupName], dict[str, Any]]] = []
     for name in sorted({*old.groups, *new.groups}):
         before, after = old.groups.get(name, []), new.groups.get(name, [])
         difference = _difference(before, after)
         counts[difference] += 1
         if difference in DIFFERENCES:
-            priorities = [look.part["priority"] for look in (*after, *before) if "priority" in look.part]
-            looks = (_telling(before), _telling(after))
-            differing.append(GroupDifference(name, next(iter(priorities), None), difference, *looks))
+            priority = next((look.part["priority"] for look in (*after, *before) if "priority" in look.part), None)
+            item = {
+                "group": dict(zip(("kind", "namespace", "name"), name, strict=True)),
+                "priority": priority,
+                "difference": difference,
+                "old": _telling(before).as_dict(),
+                "new": _telling(after).as_dict(),
+            }
+            rank = 2**63 if priority is None else -priority, DIFFERENCES.index(difference), name
+            differing.append((rank, item))
     both = old.nodes.keys() & new.nodes.keys()
     same = sum(old.nodes[pod] == new.nodes[pod] for pod in both)
-    return PassComparison(old, new, counts, same, len(both) - same, tuple(sorted(differing, key=_rank)))
+    return {
+        "apiVersion": "placer.dev/v1alpha1",
+        "kind": "PassComparison",
+        "old": old.as_dict(),
+        "new": new.as_dict(),
+        "groups": dict(counts),
+        "pods": {"sameNode": same, "otherNode": len(both) - same},
+        "items": [item for _, item in sorted(differing)],
+    }
 
 
 def _check_times(old: PassSeries, new: PassSeries) -> None:
-    """Have two single passes be one moment, whatever their names say."""
+    """Two single passes are one moment, whatever their names say."""
     if len(old.times) == len(new.times) == 1:
         for series in (old, new):
             series.times = [_ONCE]
@@ -231,26 +187,15 @@ def _check_times(old: PassSeries, new: PassSeries) -> None:
         raise UsageError("--passes: found one Placement and a folder of several, expected two of a kind")
 
 
-def _rank(each: GroupDifference) -> tuple[int, int, GroupName]:
-    """The highest priority first, those of which it is not known last; then the worst."""
-    return (
-        -each.priority if each.priority is not None else 2**63,
-        DIFFERENCES.index(each.difference),
-        each.group,
-    )
-
-
 def _admitted(looks: Iterable[Look]) -> Look | None:
     return next((look for look in looks if look.admitted), None)
 
 
 def _telling(looks: list[Look]) -> Look:
-    """The first pass that admits the group, else the last one."""
     return _admitted(looks) or looks[-1]
 
 
 def _difference(before: list[Look], after: list[Look]) -> str:
-    """How the second series differs."""
     if not before or not after:
         return "unseen"
     old, new = _admitted(before), _admitted(after)
@@ -264,12 +209,13 @@ def _difference(before: list[Look], after: list[Look]) -> str:
 
 
 def _is_stale(look: Look, own: Iterable[Look], bound: Look) -> bool:
-    """Whether who bound a group had left it waiting after the last look of the other: something has changed since."""
+    """Whether the series that bound a group had left it waiting after the last look of the other: something changed
+    since.
+    """
     return any(look.when <= each.when < bound.when for each in own)
 
 
 def _manner(before: list[Look], after: list[Look], old: Look, new: Look) -> str:
-    """How both admit a group, each at its time."""
     waited = any(new.when <= look.when < old.when for look in before)
     waits = any(old.when <= look.when < new.when for look in after)
     said = {"later": waits, "sooner": waited}

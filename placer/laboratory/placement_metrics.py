@@ -1,8 +1,4 @@
-"""What the field measures of a placement, whichever scheduler made it: exact counts, and shares as floats.
-
-How many leaf domains each gang is spread over beyond the fewest that could hold it (excess span), how much of the GPUs
-is in use, by which tier gangs are held together, and what becomes of each group.
-"""
+"""Measures of a placement of any scheduler: exact counts, and shares as floats."""
 
 from __future__ import annotations
 
@@ -21,18 +17,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.quantity import Resources
 
-__all__ = [
-    "GroupFate",
-    "Metrics",
-    "OfPriority",
-    "Victims",
-    "differing",
-    "excess_spans",
-    "fates",
-    "groups_gaining",
-    "measure",
-    "victims",
-]
+__all__ = ["GroupFate", "Metrics", "Victims", "differing", "fates", "groups_gaining", "measure", "victims"]
 
 
 #: A leaf HyperNode (True, its name), or a node in none, which is a leaf of its own (False, the node's name).
@@ -40,11 +25,10 @@ Leaf = tuple[bool, str]
 
 
 def excess_spans(outcome: Outcome) -> list[int]:
-    """Excess span of every PodGroup of which the placement adds a pod, in the order of the groups; at least 0 each.
+    """Leaves that the new pods of each gang touch, less the fewest that could hold them if it were alone with running
+    pods.
 
-    It is the number of leaves that the new pods of the gang touch, less the fewest leaves that could hold these pods if
-    the gang were alone with what runs already (solver-free: see :class:`_Room`). 0 is as near as can be. The fewest is
-    exact where the pods of a gang are alike and a lower bound where they are not, so the excess is never too small.
+    The fewest is exact where the pods are alike, else a lower bound.
     """
     room = _Room(outcome.instance)
     found = []
@@ -57,11 +41,9 @@ def excess_spans(outcome: Outcome) -> list[int]:
 
 
 class _Room:
-    """What each leaf could take before the placement.
-
-    For pods that are alike: the sum over the leaf's eligible nodes of how many fit, by every resource; the leaves that
-    take most come first, and the shortest row of them that takes all pods is the fewest. For pods that differ: the
-    largest of these numbers over their kinds, and of the same count with each resource summed up.
+    """For pods that are alike: the sum over the leaf's eligible nodes of how many fit; the leaves that take most come
+    first, and the shortest prefix that takes all pods is the fewest. For pods that differ: the largest of these numbers
+    over their kinds, and of the same count with each resource summed up.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -71,17 +53,15 @@ class _Room:
 
     @cached_property
     def _free(self) -> dict[str, Resources]:
-        """Node to what is free; less than nothing where more is held than there is."""
+        """Negative where more is held than there is."""
         held, nodes = self._instance.held, self._instance.nodes.items()
         return {name: node.allocatable - held[name] if name in held else node.allocatable for name, node in nodes}
 
     def leaf(self, node: str) -> Leaf:
-        """The leaf that a node lies in."""
         leaf = self._instance.topology.leaf.get(node)
         return (False, node) if leaf is None else (True, leaf)
 
     def fewest(self, pods: Sequence[Key]) -> int:
-        """At least so many leaves are needed for the pods, at least 1."""
         kinds = Counter((self._instance.pods[key].constraints, self._instance.pods[key].requests) for key in pods)
         total: Counter[str] = Counter()
         for (_, requests), count in kinds.items():
@@ -91,7 +71,6 @@ class _Room:
         return max(1, *numbers)
 
     def _kind(self, constraints: Constraints, requests: Resources) -> list[int]:
-        """How many pods of a kind the first leaf takes, the first two, ..."""
         known = self._of_kind.get((constraints, requests))
         if known is None:
             amounts = ((name, self._fits(node, constraints, requests)) for name, node in self._instance.nodes.items())
@@ -110,7 +89,6 @@ class _Room:
         return known
 
     def _prefixes(self, amounts: Iterable[tuple[str, int]]) -> list[int]:
-        """Sums over the leaves with most, with two that have most, ..."""
         of_leaf: dict[Leaf, int] = defaultdict(int)
         for node, amount in amounts:
             of_leaf[self.leaf(node)] += amount
@@ -118,18 +96,11 @@ class _Room:
 
 
 def _shortest(prefixes: Sequence[int], wanted: int) -> int:
-    """How many of the leaves with most it takes; all of them where even these are too few."""
     return min(len(prefixes), bisect.bisect_left(prefixes, wanted) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class OfPriority:
-    """What is new among the groups of one priority, and the same of all that is pending.
-
-    Pods are those that get a node, groups those that become ready by it
-    (:attr:`placer.outcome.Outcome.made_ready`), weights the pods' in micro-nodes.
-    """
-
     priority: int
     pods: int
     pending_pods: int
@@ -146,22 +117,13 @@ class Metrics:
     Parameters
     ----------
     gpu_allocation_ratio
-        GPUs that pods hold after the placement over all GPUs of the cluster, nodes that take no pods included; None
-        where there are no GPUs.
-    tiers
-        Tier to the share of gangs (PodGroups of which a pod is new) whose placed pods have their smallest common
-        HyperNode there, lowest tier first; the virtual root has a tier of its own. The shares sum to 1; empty without
-        such gangs or without HyperNodes.
-    sub_group_tiers
-        The same of subgroups.
-    excess_span
-        Sum of the excess spans of the gangs (:func:`placer.laboratory.placement_metrics.excess_spans`).
-    worst_excess_span
-        The largest of them; 0 without gangs.
+        GPUs held after the placement over all GPUs; None without GPUs.
+    tiers, sub_group_tiers
+        Tier to the share of gangs with a new pod whose placed pods have their smallest common HyperNode there.
+    excess_span, worst_excess_span
+        Leaves of the new pods of a gang, less the fewest that could hold them: sum and maximum.
     placeable
-        For 1, 2, 4 and 8 GPUs; empty where there are no GPUs.
-    priorities
-        Highest first; those of groups with pending pods.
+        For 1, 2, 4 and 8 GPUs; empty without GPUs.
     """
 
     gpu_allocation_ratio: float | None
@@ -173,7 +135,7 @@ class Metrics:
     priorities: tuple[OfPriority, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON, names in camel case; keys of mappings are texts there."""
+        """Plain data, ready for JSON, names in camel case."""
         plain = camel_case(self)
         return plain | {
             "tiers": {str(tier): share for tier, share in self.tiers.items()},
@@ -184,7 +146,6 @@ class Metrics:
 
 
 def camel_case(record: Any) -> dict[str, Any]:
-    """Fields of a dataclass, and of dataclasses within, under their names in camel case."""
     return asdict(record, dict_factory=lambda pairs: {_camel(name): value for name, value in pairs})
 
 
@@ -194,15 +155,7 @@ def _camel(name: str) -> str:
 
 
 def measure(instance: Instance, placement: Placement) -> Metrics:
-    """Measure a placement.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    placement
-        Need not be valid; bindings that cannot be carried out count for nothing.
-    """
+    """Measure a placement, valid or not; bindings that cannot be carried out do not count."""
     outcome = outcome_of(instance, placement)
     spans = excess_spans(outcome)
     return Metrics(
@@ -224,9 +177,6 @@ def measure(instance: Instance, placement: Placement) -> Metrics:
     )
 
 
-# --------------------------------------------------------------------------------------------------------------- GPUs
-
-
 def _allocation_ratio(outcome: Outcome) -> float | None:
     instance = outcome.instance
     total = sum(gpus_in(node.allocatable) for node in instance.nodes.values())
@@ -234,17 +184,12 @@ def _allocation_ratio(outcome: Outcome) -> float | None:
     return (held + gpus_placed(outcome)) / total if total else None
 
 
-# --------------------------------------------------------------------------------------------------------------- gangs
-
-
 def _gangs(outcome: Outcome) -> Iterable[Group]:
-    """PodGroups of which the placement adds a pod."""
     groups = outcome.instance.groups.values()
     return (group for group in groups if group.key.api_group and outcome.added(group.pending))
 
 
 def _nodes(outcome: Outcome, bound: Iterable[Key], pending: Iterable[Key]) -> list[str]:
-    """Nodes of the placed pods of a scope."""
     before = (outcome.instance.pods[key].node for key in bound)
     return [
         *(node for node in before if node is not None),
@@ -289,19 +234,16 @@ def _of_priority(outcome: Outcome, priority: int, groups: list[Group], admitted:
 
 @dataclass(frozen=True, slots=True)
 class GroupFate:
-    """What a placement makes of a group with pending pods; a pod in no group is a group of its own name.
+    """A group with pending pods after a placement; a pod in no group is a group of its own name.
 
     Parameters
     ----------
-    group
-        The group.
     admitted
-        Whether it is ready after the placement (C5), some of its pods placed.
+        Ready after the placement (C5), some of its pods placed.
     placed
         Its pods with a node, bound ones included.
     tier, hyper_node
-        Of the smallest common HyperNode of these, where the group asks for a topology; None where it does not, and
-        ``hyper_node`` is None for the virtual root.
+        Of the smallest common HyperNode of these, if the group asks for a topology; None: the virtual root.
     """
 
     group: GroupKey
@@ -316,7 +258,7 @@ class GroupFate:
 
 
 def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:
-    """Say what becomes of every group with pending pods, in the order of the groups."""
+    """Fates of all groups with pending pods, in the order of the groups."""
     outcome = outcome_of(instance, placement)
     found = []
     for group in instance.groups.values():
@@ -330,17 +272,12 @@ def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """What a placement evicts.
+    """Evicted pods, and the units they are of (D1).
 
     Parameters
     ----------
-    pods
-        How many.
-    units
-        The units they are of (D1): who loses one of its pods that it cannot do without is lost as a whole.
     for_nothing
-        Pods on nodes that neither a group gets by them, of those that become ready and keep their tier limits (C7), nor
-        what is moved.
+        Pods on nodes that no gaining group (:func:`groups_gaining`) and no moved pod gets.
     """
 
     pods: int
@@ -353,7 +290,7 @@ class Victims:
 
 
 def victims(instance: Instance, placement: Placement, violations: Iterable[Violation]) -> Victims | None:
-    """Count what a placement evicts, with all that it violates; None where it disturbs nothing."""
+    """Count evictions; None where the placement disturbs nothing."""
     if not placement.disturbs:
         return None
     disruption = Disruption(instance, placement)
@@ -371,15 +308,11 @@ def groups_gaining(outcome: Outcome, violations: Iterable[Violation]) -> list[Gr
 
 
 def _is_of(subject: str, key: GroupKey) -> bool:
-    """Whether a violation is about a group or one of its subgroups."""
     return subject == str(key) or subject.startswith(f"SubGroup {key.namespace}/{key.name}/")
 
 
 def differing(several: Iterable[Iterable[GroupFate]]) -> list[GroupKey]:
-    """Groups that are ready under one placement and not under another, or have more pods there.
-
-    Where their pods are is not compared: few groups have all pods in one place under every policy.
-    """
+    """Groups that are ready under one placement and not under another, or have more pods there."""
     known: dict[GroupKey, set[tuple[bool, int]]] = {}
     for row in several:
         for fate in row:

@@ -1,14 +1,12 @@
 """Kubernetes objects from files and back: text in every form that kubectl prints or takes, all faults at once.
 
-Here belongs everything about text. Names and values of fields belong to ``placer.kube``, the meaning of objects
-together to ``placer.instance``. The way of a text, one file for each step::
+The way of a text, one file for each step::
 
     files        read_texts   paths -> texts, unpacked within the limits
     memory       as_texts     objects that are in memory already -> one text
     raw_objects  split        texts -> one slice of JSON text for each object   (with syntax: JSON, YAML, their limits)
     edits        edit         the what-if options   (with label_selectors)
-    validation   validate     slices -> typed objects, fields that no kind has, files that give an instance nothing
-    kept_objects KeptObjects  objects of a cluster as they were read before
+    validation   validate     slices -> typed objects, fields that no kind has; objects as they were read before
     writing      dump         plain values -> a file
 
 ``faults`` collects faults on the way, and words them.
@@ -69,9 +67,8 @@ def load(
 ) -> Objects:
     """Read an instance's objects from files: typed, in the order of the input.
 
-    ``paths``: files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
-    ``with_``, ``without``, ``set_``: as :func:`~placer.manifests.edits.edit` takes them, the first as files.
-    ``lenient``: set objects aside that cannot be read (:func:`validate`), and files that hold no object.
+    ``with_`` (files), ``without``, ``set_``: see :func:`~placer.manifests.edits.edit`. ``lenient``: skip objects that
+    cannot be read.
 
     Raises
     ------
@@ -93,7 +90,7 @@ def read_objects(
     set_: Sequence[str] = (),
     lenient: bool = False,
 ) -> list[RawObject]:
-    """As :func:`load`, but text that can be changed again; faults that only validation finds are not reported yet."""
+    """As :func:`load`, but text that can be changed again, before validation."""
     faults = Faults()
     raws, _ = _edited(paths, with_, without, set_, faults, lenient=lenient)
     faults.raise_any()

@@ -16,8 +16,6 @@ from placer.manifests.faults import path_text
 from placer.manifests.label_selectors import matches, parse_label_selector
 from placer.manifests.raw_objects import Identity, RawObject
 
-__all__ = ["edit"]
-
 
 def edit(
     raws: Iterable[RawObject],
@@ -28,20 +26,9 @@ def edit(
 ) -> list[RawObject]:
     """Apply the what-if options: first objects are added, then left out, then changed.
 
-    Options of one kind apply in order, so the last one that sets a field counts; an added object can be changed, one
-    that is left out cannot. Untouched objects of the result are the same.
-
-    Parameters
-    ----------
-    with_
-        One of the same API group, kind, namespace and name is replaced where it stands.
-    without
-        ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that name in ``default``,
-        else the only one. ``KIND[/NAMESPACE] --where SELECTOR`` is every one with these labels.
-    set_
-        ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty VALUE or ``null``
-        leaves the field out, an index one beyond the end of a list adds to it. Something must read the field.
-        ``KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR`` is every one with these labels.
+    ``with_``: one of the same API group, kind, namespace and name is replaced. ``without``: ``KIND/[NAMESPACE/]NAME``,
+    by default the one in ``default``, else the only one; or ``KIND[/NAMESPACE] --where SELECTOR``. ``set_``: the same
+    with ``:PATH=VALUE``, VALUE as YAML; empty or ``null`` leaves the field out.
 
     Raises
     ------
@@ -58,16 +45,12 @@ def edit(
         assigned, selector = _selected(words)
         target, steps, value = _assignment(assigned)
         for index in _find(result, target, selector, option):
-            result[index] = _set(result[index], steps, value, option)
+            raw = result[index]
+            result[index] = _changed(raw, steps, value, option)
+            why = _unread(raw.info, f"{raw.api_version} {raw.kind}", steps)
+            if why:
+                raise UsageError(f"{option}: {why}")
     return result
-
-
-def _set(raw: RawObject, steps: list[str], value: Any, option: str) -> RawObject:
-    changed = _changed(raw, steps, value, option)
-    why = _unread(raw.info, f"{raw.api_version} {raw.kind}", steps)
-    if why:
-        raise UsageError(f"{option}: {why}")
-    return changed
 
 
 def _selected(words: str) -> tuple[str, str | None]:
@@ -102,37 +85,28 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
         raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
     there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
     found = [index for index in there if matches(tests, _labels(raws[index]))]
-    _check_one_kind([raws[index] for index in found], option)
+    kinds = sorted({f"{raws[index].kind.lower()}.{raws[index].group}".rstrip(".") for index in found})
+    if len(kinds) > 1:
+        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
     if not found:
         others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
 
 
-def _check_one_kind(raws: Sequence[RawObject], option: str) -> None:
-    kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
-    if len(kinds) > 1:
-        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
-
-
-class _LabelledMetadata(msgspec.Struct, gc=False):
-    labels: dict[str, Any] | None = None
-
-
 class _Labelled(msgspec.Struct, gc=False):
-    metadata: _LabelledMetadata | None = None
+    metadata: dict[str, Any] | None = None
 
 
 _read_labelled = msgspec.json.Decoder(_Labelled).decode
 
 
 def _labels(raw: RawObject) -> dict[str, Any]:
-    """Labels of another type are none here, since validation reports them."""
     try:
-        metadata = _read_labelled(raw.text).metadata
+        labels = (_read_labelled(raw.text).metadata or {}).get("labels")
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return (metadata.labels if metadata is not None else None) or {}
+    return labels if isinstance(labels, dict) else {}
 
 
 def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:
@@ -150,7 +124,6 @@ def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:
 
 
 def _like(raws: Sequence[RawObject], kind: str, name: str = "") -> str:
-    """The object of the kind, or without any the kind, that may be meant by words that name nothing."""
     named = {str(raw.name): _full_name(raw) for raw in raws if _is_kind(raw, kind)}
     like = alike(name, named)
     if named:
@@ -245,18 +218,7 @@ _STEP = re.compile(r"(?P<dot>\.?)(?:(?P<word>[^.\[\]]+)|\[(?P<bracket>[^\[\]]+)\
 
 
 def _parse_path(text: str) -> list[str]:
-    """Read a path; whether a step of digits is an index or a key depends on the value at that place.
-
-    Raises
-    ------
-    ValueError
-        The text is no path.
-
-    Examples
-    --------
-    >>> _parse_path("spec.containers[0].name"), _parse_path("metadata.labels[a.b/c]")
-    (['spec', 'containers', '0', 'name'], ['metadata', 'labels', 'a.b/c'])
-    """
+    """Read a path; whether a step of digits is an index or a key depends on the value at that place."""
     steps, position = [], 0
     while position < len(text):
         match = _STEP.match(text, position)
@@ -273,7 +235,6 @@ def _parse_path(text: str) -> list[str]:
 
 
 def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
-    """Why setting a field decides nothing; empty where something reads it."""
     if info is None:
         return f"{kind} is not read, so nothing that is set in it decides anything"
     above: list[tuple[Steps, Fields]] = [((), read_fields(info))]

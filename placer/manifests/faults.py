@@ -1,8 +1,4 @@
-"""Faults of an input: collected up to a limit, and the faults of an object in words.
-
-Fields are shown as paths, ``spec.containers[0].resources.requests.cpu``; a key that is no plain word stands in
-brackets: ``metadata.labels[topology.kubernetes.io/zone]``.
-"""
+"""Faults of an input, collected up to a limit and in words."""
 
 from __future__ import annotations
 
@@ -18,8 +14,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from placer.kube.reader import Misfit
-
-__all__ = ["MOST", "Faults", "Wrong", "path_text", "wrongs"]
 
 #: Faults that are shown, and faults after which reading stops.
 _TOLD = 5_000
@@ -71,7 +65,6 @@ class Faults:
         raise BadInstance([*self._in_order(), *rest])
 
     def _in_order(self) -> list[Fault]:
-        """File by file and document by document, whichever step found them."""
         files = {name: rank for rank, name in enumerate(dict.fromkeys(fault.file for fault in self._told))}
         return sorted(self._told, key=lambda fault: (files[fault.file], fault.document or 0))
 
@@ -136,7 +129,7 @@ _EXPECTED = {
 
 
 def wrongs(misfit: Misfit) -> Iterator[Wrong]:
-    """The errors of one object in words, in the order of the fields; a single one if there are more than 20,000."""
+    """The errors of one object in words, in the order of the fields; one for all beyond 20,000."""
     count = misfit.count
     if count > MOST:
         yield "", f"{count} faults in one object", "none"

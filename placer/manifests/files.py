@@ -1,8 +1,4 @@
-"""Files, folders and standard input to texts, unpacked within the limits.
-
-The first character of a text tells JSON from YAML, not the name: ``kubectl`` output on standard input has none, and a
-YAML file may hold JSON. Packed files are known by their first two bytes.
-"""
+"""Files, folders and standard input to texts, unpacked within the limits."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from placer.legible import shown
 from placer.manifests.faults import Faults
 from placer.manifests.syntax import BOM, Text, looks_like_json
 
-__all__ = ["STDIN", "read_texts"]
-
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _PIECE = 2**20
@@ -34,47 +28,23 @@ UNPACKED_FREE = 64 * 2**20
 
 
 class _Refused(Exception):
-    """A file cannot be used; carries the found and the expected words."""
-
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found)
         self.found = found
         self.expected = expected
 
 
-class _Budget:
-    def __init__(self) -> None:
-        self.json = JSON_TEXT
-        self.yaml = YAML_TEXT
-
-    def check(self, length: int, *, is_json: bool) -> None:
-        """Refuse a text that is longer than the rest."""
-        if length > (self.json if is_json else self.yaml):
-            kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
-            raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
-
-    def take(self, length: int, *, is_json: bool) -> None:
-        """Count the length of a whole text."""
-        if is_json:
-            self.json -= length
-        else:
-            self.yaml -= length
+#: Whether text is JSON to the bytes of it that are left.
+_Budget = dict[bool, int]
 
 
 def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
     """Read files, folders and standard input: one text for each file that could be read.
 
-    ``paths``: files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the
-    order of their names; ``-`` is standard input. A text that has been read already is taken as it is. ``faults``:
-    takes the faults instead of an exception.
-
-    Raises
-    ------
-    BadInstance
-        A file cannot be read or unpacked, or there is more text than the limits allow; only without ``faults``.
+    ``faults``: takes the faults, else they raise :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
-    budget = _Budget()
+    budget = {True: JSON_TEXT, False: YAML_TEXT}
     texts = []
     for name, found in _files(paths, log):
         try:
@@ -119,12 +89,11 @@ def _read(name: str, budget: _Budget) -> bytearray:
     _check_encoding(data)
     if data.startswith(BOM):
         del data[: len(BOM)]
-    budget.take(len(data), is_json=looks_like_json(data))
+    budget[looks_like_json(data)] -= len(data)
     return data
 
 
 def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
-    """Piece by piece, so that no limit is passed by more than one piece."""
     data = bytearray()
     first = file.read(_PIECE)
     pieces = _unpacked(first, file) if first[:2] == b"\x1f\x8b" else _pieces(first, file)
@@ -132,7 +101,9 @@ def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
     for piece in pieces:
         data += piece
         is_json = is_json or looks_like_json(data[:_PIECE])
-        budget.check(len(data), is_json=is_json)
+        if len(data) > budget[is_json]:
+            kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
+            raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
     return data
 
 
@@ -143,7 +114,6 @@ def _pieces(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]
 
 
 def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
-    """One member after another, never more than one piece at a time."""
     member, packed = zlib.decompressobj(wbits=31), first
     taken, given = len(first), 0
     try:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["LabelTest", "matches", "parse_label_selector"]
-
 _KEY = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
 _VALUE = r"[A-Za-z0-9._-]*"
 _TEST = re.compile(
@@ -17,34 +15,22 @@ _TEST = re.compile(
 )
 
 
-class LabelTest(NamedTuple):
-    """One condition on the labels of an object.
-
-    ``wanted``: the label must be there with one of ``values`` (None: any); else it must not.
-    """
-
+class _LabelTest(NamedTuple):
     key: str
     values: frozenset[str] | None
     wanted: bool
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet the condition; without the label every negative one is met."""
         value = labels.get(self.key)
         there = value is not None and (self.values is None or value in self.values)
         return there == self.wanted
 
 
-def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
-    """Read a selector: ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``.
-
-    Commas separate conditions, all of which must hold. Any other text, or an empty one, is a :class:`ValueError`.
-
-    Examples
-    --------
-    >>> parse_label_selector("rack in (r7), !spare")
-    (LabelTest(key='rack', values=frozenset({'r7'}), wanted=True), LabelTest(key='spare', values=None, wanted=False))
+def parse_label_selector(text: str) -> tuple[_LabelTest, ...]:
+    """Read a selector of ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``, or
+    raise ValueError.
     """
-    tests: list[LabelTest] = []
+    tests: list[_LabelTest] = []
     position, more = 0, True
     while more:
         match = _TEST.match(text, position)
@@ -55,15 +41,15 @@ def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
     return tuple(tests)
 
 
-def _test(match: re.Match[str]) -> LabelTest:
+def _test(match: re.Match[str]) -> _LabelTest:
     if match["absent"]:
-        return LabelTest(match["no"], None, False)
+        return _LabelTest(match["no"], None, False)
     if match["set"]:
-        return LabelTest(match["key"], frozenset(re.split(r"\s*,\s*", match["values"])), match["set"] == "in")
+        return _LabelTest(match["key"], frozenset(re.split(r"\s*,\s*", match["values"])), match["set"] == "in")
     values = None if match["sign"] is None else frozenset((match["value"],))
-    return LabelTest(match["label"], values, match["sign"] != "!=")
+    return _LabelTest(match["label"], values, match["sign"] != "!=")
 
 
-def matches(tests: tuple[LabelTest, ...], labels: Mapping[str, str]) -> bool:
+def matches(tests: tuple[_LabelTest, ...], labels: Mapping[str, str]) -> bool:
     """Whether labels meet every condition."""
     return all(test.holds(labels) for test in tests)

@@ -1,4 +1,4 @@
-"""Objects that are in memory already, as JSON text: dicts, typed objects, those of the Kubernetes client."""
+"""Objects in memory, as JSON text: dicts, typed objects, those of a Kubernetes client."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ from typing import Any
 from placer.kube.kinds import KINDS
 from placer.manifests.syntax import Text
 
-__all__ = ["as_texts", "plain"]
-
 _CLASS = re.compile(r"(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w+)")
 
 
 def as_texts(sources: Iterable[object], name: str = "memory") -> list[str | Path | Text]:
-    """Take paths and texts as they are, and objects in memory as one text with the given name; else :class:`TypeError`.
-
-    A source may also give several: a list, an iterator, or anything with ``documents``.
-    """
+    """Take paths and texts as they are, and objects as one text with the given name; else TypeError."""
     paths: list[str | Path | Text] = []
     objects: list[Any] = []
     for place, source in enumerate(sources, 1):
@@ -55,7 +50,7 @@ def _object(value: Any, place: int) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The JSON of a value, under the names of the API; a field that is not set is left out."""
+    """The JSON of a value, under the names of the API."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -67,14 +62,12 @@ def plain(value: Any) -> Any:
     for name in ("raw", "obj"):  # of kr8s, of pykube
         if isinstance(getattr(value, name, None), Mapping):
             return plain(getattr(value, name))
-    return plain(value.to_dict()) if hasattr(value, "to_dict") else _of_dataclass(value)
-
-
-def _of_dataclass(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        named = ((each.name, getattr(value, each.name)) for each in fields(value))
-        return {name: plain(each) for name, each in named if each is not None}
-    return value
+    if hasattr(value, "to_dict"):
+        return plain(value.to_dict())
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    named = ((each.name, getattr(value, each.name)) for each in fields(value))
+    return {name: plain(each) for name, each in named if each is not None}
 
 
 def _of_client(value: Any) -> dict[str, Any]:

@@ -1,10 +1,8 @@
-"""Texts to single objects: documents told apart, lists taken apart, each object keeps its own slice of JSON text.
+"""Texts to single objects, each with its own slice of JSON text.
 
-Only the header of an object is read here: apiVersion, kind, name, namespace. Its shape, a parser that knows every field
-of the kind and makes a value of none, tells quickly whether an object has only known fields.
-
-YAML takes a hundred times as long to become JSON as JSON takes to be validated. So some objects are validated while the
-rest is still text, and a text that is wrong all over is read only as far as faults are reported.
+Only the header of an object is read here. Its shape, a parser that knows every field of the kind and makes a value of
+none, tells quickly whether an object has only known fields. YAML takes a hundred times as long as JSON, so a text that
+is wrong all over is read only as far as faults are reported.
 """
 
 from __future__ import annotations
@@ -27,19 +25,6 @@ from placer.manifests import syntax
 from placer.manifests.faults import Faults
 from placer.manifests.syntax import OBJECT_TEXT, OBJECTS, Text
 
-__all__ = [
-    "ENFORCED",
-    "SNAPSHOT",
-    "UNREADABLE",
-    "Identity",
-    "ObjectShape",
-    "Place",
-    "RawObject",
-    "from_documents",
-    "split",
-]
-
-
 #: Annotation of a List that is a cluster's snapshot: the name of the scheduler it was taken for.
 SNAPSHOT = "placer.dev/snapshot"
 #: Annotation of such a List: ``gates`` where it was taken for passes with ``--enforce gates``.
@@ -48,71 +33,64 @@ ENFORCED = "placer.dev/enforce"
 UNREADABLE = "placer.dev/unreadable"
 
 
-class HeaderMetadata(msgspec.Struct, gc=False):
+class _HeaderMetadata(msgspec.Struct, gc=False):
     name: str | None = None
     namespace: str | None = None
 
 
-_NAMELESS = HeaderMetadata()
+_NAMELESS = _HeaderMetadata()
 
 
-class Header(msgspec.Struct, gc=False):
+class _Header(msgspec.Struct, gc=False):
     apiVersion: str | None = None  # noqa: N815 - the name in the text
     kind: str | None = None
-    metadata: HeaderMetadata | None = None
+    metadata: _HeaderMetadata | None = None
 
 
-class TopMetadata(HeaderMetadata):
-    """With the annotations, which only lists are asked for."""
-
+class _TopMetadata(_HeaderMetadata):
     annotations: dict[str, str] | None = None
 
 
-class Top(Header):
-    """With the items, if the object is a list."""
-
-    metadata: TopMetadata | None = None
+class _Top(_Header):
+    metadata: _TopMetadata | None = None
     items: list[msgspec.Raw] | None = None
 
 
-read_header = msgspec.json.Decoder(Header).decode
-_decode_top = msgspec.json.Decoder(Top).decode
+_read_header = msgspec.json.Decoder(_Header).decode
+_decode_top = msgspec.json.Decoder(_Top).decode
 _read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def is_list(header: Header) -> bool:
+def is_list(header: _Header) -> bool:
     """Whether the kind is that of a list."""
     return header.kind is not None and header.kind.endswith("List")
 
 
-def snapshot_of(header: Header) -> str:
-    """Name of the scheduler that a list is a snapshot for; empty where it is none."""
-    if header.kind != "List" or not isinstance(header.metadata, TopMetadata):
+def snapshot_of(header: _Header) -> str:
+    """Name of the scheduler that a list is a snapshot for, if it is one."""
+    if header.kind != "List" or not isinstance(header.metadata, _TopMetadata):
         return ""
     return (header.metadata.annotations or {}).get(SNAPSHOT, "")
 
 
-def is_enforced_by_gates(header: Header) -> bool:
-    """Whether a list is a snapshot for passes that decide for pods with the hold gate."""
-    notes = header.metadata.annotations if isinstance(header.metadata, TopMetadata) else None
+def _is_enforced_by_gates(header: _Header) -> bool:
+    notes = header.metadata.annotations if isinstance(header.metadata, _TopMetadata) else None
     return (notes or {}).get(ENFORCED) == "gates"
 
 
-def read_top(text: msgspec.Raw) -> Top | None:
-    """Header and items, without values of the wrong type; None if the text is no object."""
+def _read_top(text: msgspec.Raw) -> _Top | None:
     try:
         return _decode_top(text)
     except (msgspec.DecodeError, RecursionError):
-        header = lenient_header(text)
+        header = _lenient_header(text)
     if header is None:
         return None
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
     raws = msgspec.json.decode(items, type=list[msgspec.Raw]) if items.startswith(b"[") else None
-    return Top(header.apiVersion, header.kind, items=raws)
+    return _Top(header.apiVersion, header.kind, items=raws)
 
 
-def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
-    """The objects of a text that is a plain list of them, as ``jq .items`` gives it; else None."""
+def _bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
     with memoryview(text) as view:
         if not bytes(view[:100]).lstrip().startswith(b"["):
             return None
@@ -123,34 +101,30 @@ def bare_items(text: msgspec.Raw) -> list[msgspec.Raw] | None:
     return items if all(bytes(memoryview(each)[:1]) == b"{" for each in items) else None
 
 
-def wrong_items(text: msgspec.Raw) -> str | None:
-    """A list's items in words, if they are no list; None if they are one."""
+def _wrong_items(text: msgspec.Raw) -> str | None:
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
-    return None if items.startswith((b"[", b"null")) else in_words(msgspec.Raw(items))
+    return None if items.startswith((b"[", b"null")) else _in_words(msgspec.Raw(items))
 
 
-def has_no_items(header: Header, text: msgspec.Raw) -> bool:
-    """Whether a list states that it has no items, as Go writes an empty one, or is no object by itself."""
+def _has_no_items(header: _Header, text: msgspec.Raw) -> bool:
+    """Go writes an empty list without items."""
     return not (header.metadata or _NAMELESS).name or "items" in _read_fields(text)
 
 
-def wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
-    """Found and expected for a field without usable text."""
+def _wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
     value = bytes(_read_fields(text).get(key, msgspec.Raw(b"null"))).strip()
-    return ("nothing", wanted) if value.startswith((b'"', b"null")) else (in_words(msgspec.Raw(value)), "text")
+    return ("nothing", wanted) if value.startswith((b'"', b"null")) else (_in_words(msgspec.Raw(value)), "text")
 
 
-def list_header(pieces: list[str], items: list[int]) -> Header | None:
-    """Header of a document that is a list, read without its items; None if it is none."""
+def _list_header(pieces: list[str], items: list[int]) -> _Header | None:
     head = "".join(pieces[: items[0]] + pieces[items[-1] + 1 :]).encode()
-    header = read_top(msgspec.Raw(head))
+    header = _read_top(msgspec.Raw(head))
     return header if header is not None and is_list(header) else None
 
 
-def lenient_header(text: msgspec.Raw) -> Header | None:
-    """Header of an object, without values of the wrong type; None if it is no object."""
+def _lenient_header(text: msgspec.Raw) -> _Header | None:
     try:
-        return read_header(text)
+        return _read_header(text)
     except (msgspec.DecodeError, RecursionError):
         pass
     try:
@@ -161,8 +135,8 @@ def lenient_header(text: msgspec.Raw) -> Header | None:
         metadata = _read_fields(fields.get("metadata", msgspec.Raw(b"{}")))
     except msgspec.DecodeError:
         metadata = {}
-    names = HeaderMetadata(_text_field(metadata, "name"), _text_field(metadata, "namespace"))
-    return Header(_text_field(fields, "apiVersion"), _text_field(fields, "kind"), names)
+    names = _HeaderMetadata(_text_field(metadata, "name"), _text_field(metadata, "namespace"))
+    return _Header(_text_field(fields, "apiVersion"), _text_field(fields, "kind"), names)
 
 
 def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
@@ -172,8 +146,7 @@ def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
         return None
 
 
-def in_words(text: msgspec.Raw) -> str:
-    """A JSON text that is no object, in words."""
+def _in_words(text: msgspec.Raw) -> str:
     with memoryview(text) as view:
         start = bytes(view[:100]).decode("utf-8", "replace").strip()
     if start.startswith(("[", "{")):
@@ -181,8 +154,7 @@ def in_words(text: msgspec.Raw) -> str:
     return shown(start) if start else "nothing"
 
 
-def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
-    """Write into an object, and its header, the fields of its list that hold for all items and that it leaves out."""
+def _inherit(header: _Header, parent: _Header, text: msgspec.Raw) -> msgspec.Raw:
     given = {key: getattr(parent, key) for key in ("apiVersion", "kind") if getattr(header, key) is None}
     missing = {key: value for key, value in given.items() if value}
     if not missing:
@@ -196,10 +168,7 @@ def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
 
 
 class Names:
-    """Names for objects that have ``generateName`` instead of one.
-
-    An API server ends them by chance; here the text decides, and how many objects of the same text came before.
-    """
+    """Names for objects that have ``generateName``, from text and count of equal ones."""
 
     #: As in an API server: the characters, how many, and how much of the prefix they leave room for.
     _LETTERS, _LENGTH, _PREFIX = "bcdfghjklmnpqrstvwxz2456789", 5, 58
@@ -208,7 +177,7 @@ class Names:
         self._salt = b"added" if added else b""
         self._taken: set[Identity] = set()
 
-    def named(self, header: Header, text: msgspec.Raw) -> msgspec.Raw:
+    def named(self, header: _Header, text: msgspec.Raw) -> msgspec.Raw:
         """Write a name into an object, and into its header, where it asks for one."""
         fields = _read_fields(text)
         try:
@@ -219,12 +188,12 @@ class Names:
         if not prefix or bytes(metadata.get("name", msgspec.Raw(b"null"))) not in (b"null", b'""'):
             return text
         name = self._new(prefix[: self._PREFIX], header, bytes(text))
-        header.metadata = HeaderMetadata(name, header.metadata.namespace if header.metadata else None)
+        header.metadata = _HeaderMetadata(name, header.metadata.namespace if header.metadata else None)
         metadata["name"] = msgspec.Raw(msgspec.json.encode(name))
         fields["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
         return msgspec.Raw(msgspec.json.encode(fields))
 
-    def _new(self, prefix: str, header: Header, text: bytes) -> str:
+    def _new(self, prefix: str, header: _Header, text: bytes) -> str:
         group, namespace = (header.apiVersion or "").rpartition("/")[0], (header.metadata or _NAMELESS).namespace
         for number in itertools.count():
             digest = hashlib.sha256(b"%s %d %s" % (self._salt, number, text)).digest()
@@ -246,9 +215,7 @@ _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
 class ObjectShape:
-    """Tells whether an object has only known fields, or strays that were found before; their ``places`` are to be
-    noted.
-    """
+    """Tells whether an object has only known fields, or known strays."""
 
     def __init__(self, fields: Fields, strays: Iterable[Place] = ()) -> None:
         self._hits: set[Place] = set()
@@ -269,10 +236,10 @@ class ObjectShape:
         self._hits.clear()
         return None if self.header(text) is None else set(self._hits)
 
-    def header(self, text: msgspec.Raw | bytes) -> Header | None:
+    def header(self, text: msgspec.Raw | bytes) -> _Header | None:
         """Header of an object; None where it does not fit."""
         try:
-            return cast(Header, self._decode(text))
+            return cast(_Header, self._decode(text))
         except (msgspec.DecodeError, RecursionError):
             return None
 
@@ -281,7 +248,6 @@ class ObjectShape:
         return mark()  # msgspec asks for a value of the type
 
     def _struct(self, fields: Fields, strays: Mapping[Any, Any], place: tuple[str, ...]) -> Any:
-        """One type for all places that are alike, where no stray was found."""
         is_alike = not strays and place not in ((), ("metadata",))
         made = self._made.get(id(fields)) if is_alike else None
         if made is None:
@@ -305,7 +271,6 @@ class ObjectShape:
         return made | None if place == ("metadata",) else types.GenericAlias(list, (made,)) | made | None
 
     def _mark(self, place: Place) -> Any:
-        """A type for one stray alone, by which the hook knows it."""
         mark = type("Stray", (), {})
         self._marks[mark] = place
         return mark
@@ -325,7 +290,7 @@ def _object(parts: Mapping[str, Any]) -> Any:
 
 @cache
 def shape_of(api_version: str, kind: str) -> ObjectShape | None:
-    """The shape of a kind without strays; None where the kind is not read or its fields are not known."""
+    """The shape of a kind without strays, where its fields are known."""
     group, _, version = api_version.rpartition("/")
     info = KINDS.get((group, kind))
     fields = known_fields(info, version) if info is not None else None
@@ -390,22 +355,8 @@ _MISFIT = 8
 class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One object as text.
 
-    Parameters
-    ----------
-    api_version, kind, namespace, name
-        As written; empty where they are left out.
-    text
-        JSON text; of JSON files a slice of the file's text, not a copy.
-    file, document
-        Its source; ``document`` counts from 1. Of a changed object, ``file`` names the option as well.
-    added
-        Whether it came by ``--with``.
-    snapshot
-        Scheduler that the cluster's snapshot with this object was taken for; else empty.
-    gates
-        Whether that snapshot was taken for passes with ``--enforce gates``.
-    fits
-        Whether it is known to have only fields of its kind.
+    ``text``: JSON, mostly a slice of the file's text. ``document``: counts from 1. ``snapshot``, ``gates``: scheduler
+    and mode of its snapshot. ``fits``: known to have only fields of its kind.
     """
 
     api_version: str
@@ -432,7 +383,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identity(self) -> Identity:
-        """No two objects share it; of kinds that are read, with the namespace they are in."""
+        """No two objects share it."""
         info = self.info
         namespace = self.namespace
         if info is not None:
@@ -448,16 +399,9 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
 
 
 def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = False) -> list[RawObject]:
-    """Take texts apart into objects, in the order of the texts, lists replaced by their items.
+    """Take texts apart into objects, in their order, lists replaced by their items.
 
-    ``texts``: JSON (one or several objects, one after another) or YAML (one or several documents). A file found in a
-    folder and without any object, such as a ``kustomization.yaml``, is left out. ``faults``: takes the faults instead
-    of an exception. ``added``: whether the objects came by ``--with``.
-
-    Raises
-    ------
-    BadInstance
-        A text does not parse, passes a limit, or holds something else than objects; only without ``faults``.
+    ``faults``: takes the faults, else they raise :class:`BadInstance`.
     """
     log = Faults() if faults is None else faults
     raws: list[RawObject] = []
@@ -480,10 +424,7 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
 def from_documents(
     documents: Iterable[Mapping[str, Any]], name: str = "memory", *, added: bool = False
 ) -> list[RawObject]:
-    """Take objects that are Python values already, such as a client library's, in the form of their JSON.
-
-    ``added``: they come by ``--with``. A value that is no object raises :class:`BadInstance`.
-    """
+    """Take objects that are Python values already, in the form of their JSON; else :class:`BadInstance`."""
     log = Faults()
     raws: list[RawObject] = []
     splitter = _Splitter(Text(name, b""), raws, log, Names(added=added), added=added)
@@ -511,20 +452,14 @@ class _Splitter:
         self._headers = _Headers()
 
     def run(self, probe: Probe) -> bool:
-        """Add every object of the text, or faults; returns whether further texts are worth reading."""
-        if self._text.is_json and not self._is_flow_yaml():
+        if self._text.is_json and not _FLOW_YAML.match(self._text.data):
             self._json()
         else:
             self._probe = probe
             self._yaml()
         return not self._stopped
 
-    def _is_flow_yaml(self) -> bool:
-        """Such a text begins like JSON, but its first key has no quotes."""
-        return _FLOW_YAML.match(self._text.data) is not None
-
     def _torn(self, field: str, found: str, expected: str) -> None:
-        """A text that does not parse may have been meant as anything."""
         self.means_objects = True
         self._fault(field, found, expected)
 
@@ -590,7 +525,7 @@ class _Splitter:
         pieces, items = document.pieces, document.items
         if not pieces:
             self._position += 1
-        elif items and (header := list_header(pieces, items)):
+        elif items and (header := _list_header(pieces, items)):
             self._items(header, (msgspec.Raw(pieces[item].encode()) for item in items))
         else:
             self.document(msgspec.Raw("".join(pieces).encode()))
@@ -598,33 +533,31 @@ class _Splitter:
     # Both: documents to objects
 
     def document(self, text: msgspec.Raw) -> None:
-        """Add the objects of one document: itself, or the items of a list, even without a kind."""
-        top = read_top(text)
+        top = _read_top(text)
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
-        elif top is None and (items := bare_items(text)) is not None:
-            self._items(Header(kind="List"), items)
+        elif top is None and (items := _bare_items(text)) is not None:
+            self._items(_Header(kind="List"), items)
         else:
             self._snapshot, self._gates = "", False
-            self._slowly(text, Header())
+            self._slowly(text, _Header())
 
-    def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
-        """The items of a typed list may leave out fields that the list states."""
+    def _items(self, parent: _Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
         if depth == 1 or snapshot_of(parent):
-            self._snapshot, self._gates = snapshot_of(parent), is_enforced_by_gates(parent)
-        typed = Header()
+            self._snapshot, self._gates = snapshot_of(parent), _is_enforced_by_gates(parent)
+        typed = _Header()
         if parent.kind != "List":
-            typed = Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
+            typed = _Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
         for item in items:
             if self._faults.enough or self._stopped:
                 return
             self._item(item, typed, depth)
 
-    def _item(self, text: msgspec.Raw, typed: Header, depth: int) -> None:
+    def _item(self, text: msgspec.Raw, typed: _Header, depth: int) -> None:
         try:
             header, fits = self._headers.read(text)
         except (msgspec.DecodeError, RecursionError):
-            header, fits = Header(), False
+            header, fits = _Header(), False
         if not header.kind or not header.apiVersion:
             self._slowly(text, typed)
         elif is_list(header):
@@ -634,27 +567,27 @@ class _Splitter:
             self._add(header, text, fits)
 
     def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
-        top = read_top(text)
+        top = _read_top(text)
         if top is None or top.items is None:
-            self._slowly(text, Header())
+            self._slowly(text, _Header())
         elif depth >= _LISTS_DEEP:
             self._fault("", "a list in a list in a list", "objects, or a list of them")
         else:
             self._items(top, top.items, depth + 1)
 
-    def _slowly(self, text: msgspec.Raw, parent: Header) -> None:
+    def _slowly(self, text: msgspec.Raw, parent: _Header) -> None:
         self._position += 1
-        header = lenient_header(text)
+        header = _lenient_header(text)
         if header is None:
-            self._fault("", in_words(text), "a Kubernetes object")
+            self._fault("", _in_words(text), "a Kubernetes object")
             return
         self.means_objects = self.means_objects or bool(header.kind or header.apiVersion)
-        if is_list(header) and (found := wrong_items(text)) is not None:
+        if is_list(header) and (found := _wrong_items(text)) is not None:
             self._fault("items", found, "a list of objects", header.kind or "")
-        elif not (is_list(header) and has_no_items(header, text)):
-            self._add(header, inherit(header, parent, text))
+        elif not (is_list(header) and _has_no_items(header, text)):
+            self._add(header, _inherit(header, parent, text))
 
-    def _add(self, header: Header, text: msgspec.Raw, fits: bool = False) -> None:
+    def _add(self, header: _Header, text: msgspec.Raw, fits: bool = False) -> None:
         if not (header.metadata or _NAMELESS).name:
             text = self._names.named(header, text)
         names = header.metadata or _NAMELESS
@@ -668,9 +601,9 @@ class _Splitter:
         if size > OBJECT_TEXT:
             self._fault("", f"{size} bytes", f"an object of at most {OBJECT_TEXT >> 20} MiB", raw.label)
         elif not raw.api_version:
-            self._fault("apiVersion", *wrong_field(text, "apiVersion", "an API version such as v1"), raw.label)
+            self._fault("apiVersion", *_wrong_field(text, "apiVersion", "an API version such as v1"), raw.label)
         elif not raw.kind:
-            self._fault("kind", *wrong_field(text, "kind", "a kind such as Pod"), raw.label)
+            self._fault("kind", *_wrong_field(text, "kind", "a kind such as Pod"), raw.label)
         elif len(self._raws) >= OBJECTS:
             self._fault("", f"more than {OBJECTS} objects", f"at most {OBJECTS}")
             self._faults.enough = True
@@ -683,21 +616,18 @@ class _Splitter:
 
 
 class _Headers:
-    """Reads headers one after another; of many objects of one kind, by the kind's shape."""
-
     def __init__(self) -> None:
         self._kind: tuple[str, str] | None = None
         self._count = 0
 
-    def read(self, text: msgspec.Raw) -> tuple[Header, bool]:
-        """Header of an object, and whether it is known to have only fields of its kind."""
+    def read(self, text: msgspec.Raw) -> tuple[_Header, bool]:
         if self._kind is not None and self._count >= _ALIKE:
             shape = shape_of(*self._kind)
             header = shape.header(text) if shape is not None else None
             if header is not None and (header.apiVersion, header.kind) == self._kind:
                 return header, True
             self._count -= _MISFIT
-        header = read_header(text)
+        header = _read_header(text)
         kind = (header.apiVersion or "", header.kind or "")
         self._count = self._count + 1 if kind == self._kind else 0
         self._kind = kind

@@ -1,18 +1,8 @@
 """JSON and YAML text: limits that keep a hostile or broken one cheap, and YAML as JSON text, event by event.
 
-**Limits.** A stored Kubernetes object has at most 1.5 MiB, so the limit per object is generous. Values are counted
-because memory and time follow their number: sixty megabytes of ``[1,1,1,...`` are thirty million values.
-
-**JSON.** Nesting and the number of values are found before any parser sees the text, as a running sum over brackets.
-
-**YAML.** The parser is libyaml by way of PyYAML, for its events only, so text that no rule reads never becomes a Python
-value: 14 MB of kubectl output in a second, against 1.5. kubectl's parser is a port of libyaml, so the two agree on
-YAML. Faster parsers in Rust and C++ build the whole tree before anything can be counted, and resolve scalars in their
-own ways. Merge keys (``<<``) work as in kubectl. Aliases are counted before they are expanded. Two equal keys in a
-mapping, keys that are not scalars, and tags beyond those of the core schema are faults.
-
-**Scalars.** The core schema of YAML 1.2 decides: ``on``, ``off``, ``yes``, ``no`` and times are text, ``010`` is ten
-and ``0o10`` is eight. Not a number and infinity are refused: JSON, and so Kubernetes, has no word for them.
+Of JSON, nesting and values are counted before any parser sees the text. YAML is read by libyaml's events only, as by
+kubectl; aliases are counted before they are expanded. The core schema of YAML 1.2 decides: ``on`` and times are text,
+``010`` is ten. Not a number and infinity are refused, since JSON has no word for them.
 """
 
 from __future__ import annotations
@@ -29,22 +19,6 @@ import yaml
 
 from placer.legible import shown
 
-__all__ = [
-    "BOM",
-    "OBJECTS",
-    "OBJECT_TEXT",
-    "Document",
-    "Text",
-    "YamlError",
-    "documents",
-    "is_text",
-    "looks_like_json",
-    "object_refusal",
-    "place",
-    "refusal",
-    "scalar",
-]
-
 OBJECT_TEXT = 8 * 2**20
 #: Objects in all: Kubernetes supports 150,000 pods in a cluster.
 OBJECTS = 500_000
@@ -55,23 +29,21 @@ ALIAS_VALUES = 1_000_000
 ALIAS_TEXT = 64 * 2**20
 
 
-def values_allowed(length: int) -> int:
-    """Most values of a JSON text of so many bytes; compact kubectl output has one in 12."""
+def _values_allowed(length: int) -> int:
     return 1_000_000 + length // 6
 
 
-def object_values_allowed(length: int) -> int:
-    """Most values of one object of so many bytes; objects of a snapshot have one in 12."""
+def _object_values_allowed(length: int) -> int:
     return length // 6
 
 
 def yaml_values_allowed(length: int) -> int:
-    """Most events of a YAML text of so many bytes; ordinary YAML has one in 6 to 10."""
+    """Most events of a YAML text; ordinary YAML has one in 6 to 10 bytes."""
     return 5_000_000 + length // 7
 
 
 def yaml_documents_allowed(length: int) -> int:
-    """Most documents of a YAML text of so many bytes; people write one for each object."""
+    """Most documents of a YAML text."""
     return min(OBJECTS, 100_000 + length // 300)
 
 
@@ -83,10 +55,7 @@ _HEAD = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
-    """The unpacked text of one file, in UTF-8 without a byte order mark.
-
-    ``found``: it was found in a folder without being named, so it may hold no object at all.
-    """
+    """The unpacked text of one file, in UTF-8; ``found``: without being named."""
 
     name: str
     data: bytes | bytearray
@@ -121,22 +90,16 @@ _STEP[list(b"}]")] = -1
 
 
 def object_refusal(text: bytes) -> str:
-    """Why an object must not be read on: ``found ..., expected ...``; empty: it may.
-
-    Any number of objects that pass make a text that :func:`refusal` passes.
-    """
-    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, object_values_allowed(len(text))):
+    """Why an object must not be read on: ``found ..., expected ...``; empty: it may."""
+    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, _object_values_allowed(len(text))):
         return ""  # as nearly all
-    why = refusal(text, object_values_allowed(len(text)))
+    why = refusal(text, _object_values_allowed(len(text)))
     return f"found {why[1]}, expected {why[2]}" if why is not None else ""
 
 
 def refusal(text: bytes | bytearray, values: int | None = None) -> tuple[str, str, str] | None:
-    """Why a JSON text must not be parsed: place, found and expected; None: it may. The text need not be valid JSON.
-
-    ``values`` None: as many as a text of that length may hold.
-    """
-    most = values_allowed(len(text)) if values is None else values
+    """Why a JSON text must not be parsed: place, found and expected; None: it may."""
+    most = _values_allowed(len(text)) if values is None else values
     if text.count(b",") + text.count(b"{") + text.count(b"[") > most:  # strings may hold these too
         number = sum(len(piece) for piece, _ in _outside_strings(text, _NOT_TOKEN))
         if number > most:
@@ -153,7 +116,6 @@ def refusal(text: bytes | bytearray, values: int | None = None) -> tuple[str, st
 
 
 def _outside_strings(text: bytes | bytearray, dropped: bytes) -> Iterator[tuple[bytes, int]]:
-    """Pieces of the text without strings and ``dropped`` bytes, with their places, negative where in a string."""
     start, inside = 0, False
     while start < len(text):
         stop = min(start + _PIECE, len(text))
@@ -183,13 +145,7 @@ def _too_deep(text: bytes | bytearray, start: int, depth: int) -> int:
 
 
 def place(text: bytes | bytearray, offset: int) -> str:
-    r"""Put an offset into words.
-
-    Examples
-    --------
-    >>> place(b"{\n  nonsense", 4)
-    'line 2, column 3'
-    """
+    """Put an offset into words: ``line 2, column 3``."""
     before = text.rfind(b"\n", 0, offset) + 1
     line = text.count(b"\n", 0, before) + 1
     column = 1
@@ -213,21 +169,13 @@ _TEXT_STARTS = frozenset("abcdeghijklmopqrsuvwxyzABCDEGHIJKLMOPQRSUVWXYZ_/")
 
 
 def is_text(value: str) -> bool:
-    """Whether a plain scalar is text.
-
-    Examples
-    --------
-    >>> [is_text(value) for value in ("on", "null", "1e3", "0x1g")]
-    [True, False, False, True]
-    """
+    """Whether a plain scalar is text."""
     patterns = (_NULL, _BOOL, _INT, _WITH_BASE, _FLOAT, _NO_NUMBER)
     return value[:1] in _TEXT_STARTS or not any(pattern.fullmatch(value) for pattern in patterns)
 
 
 def scalar(value: str) -> str:
-    """JSON text of a plain scalar.
-
-    A number of more than 400 characters, or without a word in JSON, is a :class:`ValueError`.
+    """JSON text of a plain scalar, or ValueError.
 
     Examples
     --------
@@ -272,7 +220,7 @@ _CACHED_SCALARS = 100_000
 
 
 class YamlError(Exception):
-    """Text that is not YAML, or YAML that is not read: ``place``, ``found`` and ``expected`` make the fault."""
+    """Text that is not YAML, or YAML that is not read."""
 
     def __init__(self, place: str, found: str, expected: str) -> None:
         super().__init__(place, found, expected)
@@ -283,23 +231,14 @@ class YamlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document as pieces of JSON text to be joined; no pieces for an empty document.
-
-    ``items`` are the indexes of pieces that are whole elements of the list ``items`` at the root.
-    """
+    """One document as pieces of JSON text; ``items``: indexes of pieces that are elements of the root's ``items``."""
 
     pieces: list[str]
     items: list[int]
 
 
 def documents(text: bytes) -> Iterator[Document]:
-    """Read YAML documents one by one.
-
-    Raises
-    ------
-    YamlError
-        The UTF-8 text does not parse or passes a limit; the documents before that place have been yielded.
-    """
+    """Read YAML documents one by one; :class:`YamlError` where the text does not parse or passes a limit."""
     if text.count(b"\n%TAG") > 100:  # libyaml compares each of them with all before it
         raise YamlError("", "more than 100 %TAG directives", "at most 100")
     reader, most = _YamlReader(text), yaml_documents_allowed(len(text))
@@ -333,15 +272,7 @@ def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
     return YamlError(where, shown(f"text that is not YAML ({problem} {context or ''}".strip(), 200) + ")", "YAML")
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchored:
-    text: str
-    values: int
-
-
 class _YamlReader:
-    """Events of one text to JSON text, by recursive descent over at most 100 levels."""
-
     def __init__(self, text: bytes) -> None:
         self._loader = _Loader(text)
         self._get: Callable[[], _Event] = self._loader.get_event
@@ -353,17 +284,15 @@ class _YamlReader:
         self._expanded_text = 0
 
     def close(self) -> None:
-        """Close the parser."""
         self._loader.dispose()
 
     def documents(self) -> Iterator[Document]:
-        """Read all documents."""
         while self._loader.check_event():
             event = self._get()
             if event.__class__ is yaml.DocumentStartEvent:
                 self._out: list[str] = []
                 self._items: list[int] = []
-                self._anchors: dict[str, _Anchored] = {}
+                self._anchors: dict[str, tuple[str, int]] = {}  # to text and number of values
                 mark: Any = event.start_mark
                 self._unit_start: int | None = mark.index
                 self._value(self._get(), 0)
@@ -371,7 +300,6 @@ class _YamlReader:
                 yield Document([] if self._out == ["null"] else self._out, self._items)
 
     def _check(self, event: _Event) -> None:
-        """Checks now and then that neither the text nor the object exceeds its limit."""
         self._events_left -= _EVENTS_PER_CHECK - self._until_check
         self._until_check = _EVENTS_PER_CHECK
         if self._events_left < 0:
@@ -511,7 +439,6 @@ class _YamlReader:
         return text
 
     def _key(self, event: _Event, keys: set[str]) -> str | None:
-        """None for a merge key."""
         if event.__class__ is not yaml.ScalarEvent:
             what = "an alias" if event.__class__ is yaml.AliasEvent else "a list or a mapping"
             raise self._error(event, f"a key that is {what}", "a key that is a scalar")
@@ -545,7 +472,7 @@ class _YamlReader:
     # Anchors, aliases, merge keys
 
     def _keep(self, event: _Event, text: str, values: int) -> None:
-        self._anchors[event.anchor] = _Anchored(text, values)
+        self._anchors[event.anchor] = text, values
         self._take_text(len(text), event)
 
     def _take_text(self, length: int, event: _Event) -> None:
@@ -559,11 +486,12 @@ class _YamlReader:
         if anchored is None:
             expected = "an anchor of that name, complete before the alias"
             raise self._error(event, f"the alias *{shown(event.anchor)}", expected)
-        self._expanded_values += anchored.values
+        text, values = anchored
+        self._expanded_values += values
         if self._expanded_values > ALIAS_VALUES:
             raise self._error(event, f"more than {ALIAS_VALUES} values behind aliases", f"at most {ALIAS_VALUES}")
-        self._take_text(len(anchored.text), event)
-        self._out.append(anchored.text)
+        self._take_text(len(text), event)
+        self._out.append(text)
 
     def _merged(self, depth: int) -> str:
         start = len(self._out)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import threading
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from placer.errors import Fault
 from placer.kube.base import CONTROL
 from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind, read_fields
 from placer.kube.reader import Misfit
-from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, read_workload
+from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, extended_resource, read_workload
 from placer.legible import shown
 from placer.manifests import syntax
 from placer.manifests.faults import MOST, Faults, path_text, wrongs
@@ -29,7 +30,7 @@ from placer.quantity import LIMIT_UNITS, parse
 
 if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
-    from placer.kube.budgets import PodDisruptionBudgetManifest
+    from placer.kube.core import PodDisruptionBudgetManifest
     from placer.kube.job_sets import JobSetManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
@@ -40,17 +41,6 @@ if TYPE_CHECKING:
         NetworkTopologyManifest,
         NodeResourceTopologyManifest,
     )
-
-__all__ = [
-    "NEVER_SET_ASIDE",
-    "Objects",
-    "UnknownField",
-    "UnreadObject",
-    "held_pod",
-    "no_collection",
-    "useless_files",
-    "validate",
-]
 
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
@@ -71,22 +61,8 @@ KINDS_MOST = 10_000
 class UnknownField:
     """A field that no object of its kind has, or a kind that is like one that is read.
 
-    Parameters
-    ----------
-    object
-        The first object that has it, ``Kind namespace/name``.
-    kind
-        ``apiVersion Kind`` of the objects.
-    path
-        In that object; empty: there are more than are shown, and no further object was looked at.
-    nearest
-        The known field, or kind, that is most like it; empty: none.
-    count
-        Objects that have it.
-    elsewhere
-        Versions of the kind that have the field.
-    is_read
-        Whether it is read all the same.
+    ``object``: the first that has it. ``path``: empty: there are more than are shown. ``elsewhere``: versions of the
+    kind that have the field.
     """
 
     object: str
@@ -100,13 +76,9 @@ class UnknownField:
 
 @dataclass(frozen=True, slots=True)
 class UnreadObject:
-    """An object that is set aside because it cannot be read, so that its dependants wait.
+    """An object that is skipped because it cannot be read, so that its dependants wait.
 
-    ``label``: ``Kind namespace/name``. ``attribute``: of the :class:`Objects` that would hold it; empty for a
-    DaemonSet, known by a snapshot's placeholders alone. ``namespace``, ``name``: the namespace is empty where the kind
-    has none. ``wrong``: the first fault, and how many others there are: ``field: found ..., expected ...``. ``text``:
-    of the whole object, in JSON. ``holds_room``: whether it is a pod on a node whose room could be read; it is among
-    the pods, too.
+    ``attribute``: of the :class:`Objects` that would hold it. ``holds_room``: a pod on a node whose room could be read.
     """
 
     label: str
@@ -129,28 +101,9 @@ class UnreadObject:
 class Objects:
     """All objects of an instance, typed, in the order of the input.
 
-    Parameters
-    ----------
-    skipped
-        ``apiVersion Kind`` of kinds that are not read, with counts.
-    skipped_names
-        Identities of skipped objects, at most 100,000 of them.
-    device_resources
-        Extended resources that a DeviceClass serves, and its name: the lowest of several.
-    sha256
-        Hash of the text of all objects, skipped ones included, in order; edits are part of it.
-    snapshot
-        Scheduler that the cluster's snapshot in the input was taken for; None: there is none.
-    gates
-        Whether that snapshot was taken for passes that decide for pods with the hold gate.
-    unknown_fields
-        Each place once, and kinds that are like one that is read.
-    useless_files
-        Files that give the instance nothing.
-    unread
-        Objects that are set aside: of a cluster, or by ``lenient``.
-    unread_workloads
-        Workloads of kinds that are not read and that still make pods.
+    ``skipped``: ``apiVersion Kind`` of kinds that are not read, with counts; ``skipped_names``: at most 100,000.
+    ``device_resources``: those that a DeviceClass serves. ``sha256``: edits included. ``unread``: objects that are
+    skipped.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -202,13 +155,7 @@ class Objects:
         return index in origins.added
 
     def document(self, item: object) -> dict[str, Any]:
-        """All fields of a workload, since its pods inherit also those that no rule reads.
-
-        Raises
-        ------
-        KeyError
-            The object's kind makes no pods, so its text was not kept.
-        """
+        """All fields of a workload; KeyError where its kind makes no pods."""
         origins, index = self._place(item)
         return msgspec.json.decode(origins.texts[index], type=dict[str, Any])
 
@@ -239,7 +186,6 @@ class _Origins:
 
     @classmethod
     def of(cls, attribute: str, raws: Sequence[RawObject]) -> _Origins:
-        """Text is kept where pods are made from it."""
         files = {name: index for index, name in enumerate(dict.fromkeys(raw.file for raw in raws))}
         texts = enumerate(raws) if BY_ATTRIBUTE[attribute].keeps_text else ()
         return cls(
@@ -259,19 +205,10 @@ def validate(
     listed: bool = False,
     known: dict[int, Any] | None = None,
 ) -> Objects:
-    """Read every object into its type, in the order of the input.
+    """Read every object into its type, in the order of the input; :class:`BadInstance` has every fault of every object.
 
-    ``raws``: objects of kinds that are not read are counted and skipped. ``faults``: faults of earlier steps, raised
-    together with those found here. ``lenient``: set aside objects with a field of a wrong type or value, as in a
-    cluster's snapshot: no tenant may keep all others from being placed. A Policy is never set aside. ``listed``: we
-    listed the objects, each within its limits: they are all read, however much memory they take. ``known``: address of
-    a raw object to the object as it was read before; takes those of which there is nothing to report.
-
-    Raises
-    ------
-    BadInstance
-        With every fault of every object: a missing field or one of a wrong type or value, an object that is there
-        twice, a second Policy, a version that is not read.
+    ``lenient``: skip objects with a wrong field, but no Policy: no tenant may keep all others from being placed.
+    ``listed``: read them all, however much memory they take. ``known``: address of a raw object to the object as read.
     """
     work = _Validation(Faults() if faults is None else faults, lenient, listed, {} if known is None else known)
     with no_collection():
@@ -285,8 +222,6 @@ _Held = tuple[list[Any], list[RawObject]]
 
 
 class _Kind:
-    """One apiVersion and kind; versions and old groups of one kind share their lists."""
-
     def __init__(self, raw: RawObject, seen: _Seen, held: _Held) -> None:
         self.info = raw.info
         self.seen = seen
@@ -297,18 +232,6 @@ class _Kind:
         version = raw.api_version.rpartition("/")[2]
         self.strays = _Strays(self.info, version) if is_read and self.info is not None else None
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
-
-    def of_version(self, api_version: str) -> Iterator[RawObject]:
-        """Objects of one version, since those of all versions are known together."""
-        return (raw for raw in self.seen.values() if raw.api_version == api_version)
-
-
-class _DeviceClassSpec(msgspec.Struct):
-    extended_resource_name: str | None = msgspec.field(default=None, name="extendedResourceName")
-
-
-class _DeviceClass(msgspec.Struct):
-    spec: _DeviceClassSpec = msgspec.field(default_factory=_DeviceClassSpec)
 
 
 class _Validation:
@@ -325,13 +248,15 @@ class _Validation:
         self._resources: dict[str, str] = {}
 
     def take(self, raw: RawObject) -> None:
-        """Validate one object."""
         text = bytes(raw.text)
         self._hash.update(text)
         if self._faults.enough:
             return
         if raw.snapshot and not raw.added:
-            self._check_snapshot(raw)
+            first = self._snapshot = self._snapshot or raw
+            if first.snapshot != raw.snapshot:
+                found = f"an object of a snapshot for the scheduler {shown(raw.snapshot)}"
+                self._fault(raw, "", found, f"objects of one snapshot, such as that for {shown(first.snapshot)}")
         if not self._listed and self._memory.is_exceeded(len(text)):
             self._fault(raw, "", "an input that needs far more memory than its text", "fewer values in all")
             self._faults.enough = True
@@ -356,21 +281,13 @@ class _Validation:
         else:
             self._check_words(raw)
             if (raw.group, raw.kind) in WORKLOADS:
-                self._note_workload(raw, text)
+                if len(self._workloads) < _SKIPPED_NAMES:
+                    found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
+                    self._workloads += [found] if found is not None else []
             elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
-                self._note_resource(raw, text)
-
-    def _note_workload(self, raw: RawObject, text: bytes) -> None:
-        if len(self._workloads) < _SKIPPED_NAMES:
-            found = read_workload(raw.group, raw.kind, msgspec.json.decode(text))
-            self._workloads += [found] if found is not None else []
-
-    def _note_resource(self, raw: RawObject, text: bytes) -> None:
-        """Pods that ask for the extended resource of a DeviceClass get a finding about the class."""
-        with suppress(msgspec.DecodeError):
-            resource = msgspec.json.decode(text, type=_DeviceClass).spec.extended_resource_name
-            if resource:
-                self._resources[resource] = min(raw.name, self._resources.get(resource, raw.name))
+                resource = extended_resource(msgspec.json.decode(text))
+                if resource:
+                    self._resources[resource] = min(raw.name, self._resources.get(resource, raw.name))
 
     def _new_kind(self, raw: RawObject) -> _Kind:
         if len(self._kinds) >= KINDS_MOST:
@@ -391,12 +308,6 @@ class _Validation:
             self._fault(raw, "", f"the object of {where} again", "each object once")
         elif len(kind.seen) == 2 and kind.info is not None and kind.info.attribute == "policies":
             self._fault(raw, "", "a second Policy", "at most one")
-
-    def _check_snapshot(self, raw: RawObject) -> None:
-        first = self._snapshot = self._snapshot or raw
-        if first.snapshot != raw.snapshot:
-            found = f"an object of a snapshot for the scheduler {shown(raw.snapshot)}"
-            self._fault(raw, "", found, f"objects of one snapshot, such as that for {shown(first.snapshot)}")
 
     def _check_words(self, raw: RawObject) -> None:
         """Control characters would reach a terminal."""
@@ -441,7 +352,6 @@ class _Validation:
             return None
 
     def _set_aside(self, raw: RawObject, info: KindInfo, wrong: str) -> PodManifest | None:
-        """A pod on a node still takes room there, if its requests can be read."""
         held = held_pod(info, bytes(raw.text)) if info.attribute == "pods" else None
         _, _, namespace, name = raw.identity
         text = bytes(raw.text)
@@ -452,11 +362,11 @@ class _Validation:
         self._faults.add(Fault(shown(raw.file, 400), raw.document, raw.label, where, found, expected))
 
     def finish(self) -> Objects:
-        """All objects, or an exception with all faults."""
         self._faults.raise_any()
         self._held.pop("", None)  # of kinds that are not read
         skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
-        names = (raw.identity for words, kind in skipped.items() for raw in kind.of_version(words[0]))
+        seen = ((words[0], raw) for words, kind in skipped.items() for raw in kind.seen.values())
+        names = (raw.identity for version, raw in seen if raw.api_version == version)
         return Objects(
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
@@ -494,9 +404,8 @@ def _known_wrong(text: bytes) -> str:
 
 
 def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
-    """Read of a pod on a node only its room there; None where it has no node, or not even that can be read.
-
-    More of something than there can be counts as the most there can be: that takes nothing else of the node.
+    """Read of a pod on a node only its room there, if it can be; an amount beyond all bounds is the most there
+    can be.
     """
     document = msgspec.json.decode(text)
     spec, metadata = document.get("spec"), document.get("metadata")
@@ -550,7 +459,6 @@ class _Memory:
         self._next = _MEMORY_CHECK
 
     def is_exceeded(self, length: int) -> bool:
-        """Whether the objects so far take more than their text may; looked at once in 4 MiB of text."""
         self._length += length
         if self._length < self._next:
             return False
@@ -597,7 +505,6 @@ class _Strays:
         self._shape: ObjectShape | None = None
 
     def look(self, raw: RawObject, text: bytes) -> bool:
-        """Take one object, which has been read without fault; whether it may have some."""
         if raw.fits or self._fields is None:
             return False
         if self._beyond is not None:
@@ -610,7 +517,6 @@ class _Strays:
         return bool(places)
 
     def all(self, kind: str) -> Iterator[UnknownField]:
-        """All strays; ``kind`` is the apiVersion and kind of the objects."""
         for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
             elsewhere = tuple(
                 each
@@ -640,8 +546,6 @@ class _Strays:
 
 @dataclass(slots=True)
 class _Stray:
-    """Place of a field in the first object that has it, and how many objects do."""
-
     label: str
     path: str = ""
     nearest: str = ""
@@ -688,7 +592,39 @@ def _is_empty(text: Text) -> bool:
 
 
 def _is_stray(text: Text) -> bool:
-    """An empty list in a folder is not stray."""
     faults = Faults()
     split([replace(text, found=False)], faults)
     return bool(faults) or _is_empty(text)
+
+
+class KeptObjects:
+    """Objects of a cluster by their texts; one with something to report is not kept."""
+
+    def __init__(self) -> None:
+        self._raws: dict[bytes, RawObject] = {}
+        self._typed: dict[int, Any] = {}  # by the address of the raw object, which is kept
+        self._used: set[bytes] = set()
+        self._guard = threading.Lock()  # what has come is read while a plan is carried out
+
+    def read(self, items: Sequence[bytes], text: Callable[[Sequence[bytes]], Text]) -> Objects:
+        """Read the ``items`` of a snapshot, no two alike; ``text`` makes a file of some."""
+        with self._guard:
+            return self._read(items, text)
+
+    def _read(self, items: Sequence[bytes], text: Callable[[Sequence[bytes]], Text]) -> Objects:
+        new = [item for item in items if item not in self._raws]
+        split_off = split([text(new)]) if new else []
+        if len(split_off) != len(new) or len(set(items)) != len(items):  # a list in a list, or an object twice
+            return validate(split([text(items)]), listed=True)
+        for item, raw in zip(new, split_off, strict=True):  # a raw object holds the whole text that it was split off
+            written = bytes(raw.text)
+            kept = item if written == item else written
+            self._raws[item] = msgspec.structs.replace(raw, text=msgspec.Raw(kept))
+        self._used.update(items)
+        return validate([self._raws[item] for item in items], listed=True, known=self._typed)
+
+    def forget_unused(self) -> None:
+        """Forget the objects that were not read since this was called last."""
+        for item in self._raws.keys() - self._used:
+            self._typed.pop(id(self._raws.pop(item)), None)
+        self._used.clear()

@@ -1,7 +1,6 @@
 """Plain values to JSON or YAML text and files, the same bytes every time.
 
-Our own writer of block style is faster than PyYAML, and puts text in quotes wherever YAML 1.1 or 1.2 would take it for
-something else.
+Our own writer of block style puts text in quotes wherever YAML 1.1 or 1.2 would take it for something else.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from typing import Any
 from placer.manifests.files import STDIN
 from placer.manifests.syntax import is_text
 
-__all__ = ["dump", "to_json", "to_yaml"]
-
 #: Text that no YAML reader, of whichever version, takes for anything else.
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 #: Words that YAML 1.1 takes for booleans.
@@ -32,8 +29,8 @@ def dump(
 ) -> None:
     """Write one document or several: as YAML documents, or in JSON as the items of a v1 List.
 
-    ``target``: a file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output. ``as_json``: JSON or YAML
-    under any name; None: by the name, else YAML.
+    ``target``: a file, ``.json`` or ``.yaml``, each also ``.gz``; ``-`` is standard output. ``as_json``: under any
+    name.
     """
     name = str(target)
     if as_json is None:
@@ -57,17 +54,7 @@ def to_json(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:
 
 
 def to_yaml(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:
-    """Write YAML, several documents parted by ``---``.
-
-    Examples
-    --------
-    >>> print(to_yaml({"spec": {"nodeName": "1e3", "containers": [{"name": "on"}], "volumes": []}}), end="")
-    spec:
-      nodeName: "1e3"
-      containers:
-      - name: "on"
-      volumes: []
-    """
+    """Write YAML, several documents parted by ``---``."""
     several = [documents] if isinstance(documents, Mapping) else list(documents)
     return "---\n".join("".join(_lines(document, "")) for document in several)
 

@@ -1,4 +1,4 @@
-"""What a search is told, what it tells while it runs, and how it may fail."""
+"""What a search is asked, what it reports while it runs, and how it may fail."""
 
 from __future__ import annotations
 
@@ -15,23 +15,10 @@ __all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions", "SolverFa
 class SearchOptions:
     """How long and how a search may run.
 
-    Parameters
-    ----------
-    seconds
-        Wall-clock seconds from when the search begins in its own process, None: unlimited. The caller kills it at a
-        deadline of its own, which counts from before that process was started.
-    work
-        Deterministic time units of the solver in all, None: unlimited.
-    workers
-        Solver threads, at least 1. With 1 the search is repeatable unless ``seconds`` cuts it.
-    seed
-        Any non-negative integer below 2^31.
-    hint
-        A solution to start from that keeps all rules, or None.
-    solver
-        PuLP's name of the solver; only ``milp`` has a choice.
-    executor
-        Where the parts of ``decomposed`` are solved, by name (:mod:`placer.executors`); with one worker always here.
+    ``seconds``: from when the search begins in its own process. ``work``: deterministic time units of the solver in
+    all. ``workers``: solver threads; with 1 the search is repeatable unless ``seconds`` cuts it. ``seed``: 0 .. 2^31 -
+    1. ``hint``: a solution that keeps all rules. ``solver``: PuLP's name, for ``milp``. ``executor``: where the parts
+    of ``decomposed`` are solved (:mod:`placer.executors`); with one worker always here.
     """
 
     seconds: float | None = None
@@ -45,7 +32,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Improved:
-    """A solution that the search believes better than what it told before; ``phase`` is a word for progress."""
+    """A better solution than those reported before; ``phase`` is a word for progress."""
 
     solution: Solution
     phase: str
@@ -63,4 +50,4 @@ class SolverFault(RuntimeError):
 
 
 class TooLarge(Exception):
-    """A solver's model was not built: too many variables, too large numbers, or too much to list before."""
+    """A solver's model was not built: too many variables, or too large numbers."""

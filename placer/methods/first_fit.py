@@ -1,8 +1,7 @@
 """First fit by name: the answer where the time is over before anything was decided.
 
 The namespace that took least work comes next, so that the objects of one cannot use up the time of all others. Only
-plain groups are placed: those of which capacity, eligibility, queues, host ports and the terms of running pods say
-everything. The others wait.
+groups are placed of which C2, C3, queues, host ports and the terms of running pods say everything.
 """
 
 from __future__ import annotations
@@ -29,20 +28,7 @@ _NOTHING = Resources()
 
 
 def first_fit(instance: Instance, deadline: Deadline) -> Placement:
-    """Place plain groups, each whole or as far as it needs, on the first nodes with room.
-
-    Parameters
-    ----------
-    instance
-        Any instance.
-    deadline
-        When to stop; a group that is not placed whole by then gets nothing.
-
-    Returns
-    -------
-    Placement
-        Keeps every hard rule; of an instance without plain groups it is empty.
-    """
+    """Place plain groups, each whole or as far as it needs, on the first nodes with room; every hard rule is kept."""
     fit = _FirstFit(instance)
     fit.place_all(deadline)
     placed = Placement.of(fit.chosen)
@@ -52,8 +38,6 @@ def first_fit(instance: Instance, deadline: Deadline) -> Placement:
 
 
 class _FirstFit:
-    """What is chosen so far, and the room that it leaves."""
-
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.chosen: dict[Key, str] = {}
@@ -74,7 +58,6 @@ class _FirstFit:
         self._closed = _closed_to(instance)
 
     def place_all(self, deadline: Deadline) -> None:
-        """Place groups, next one of the namespace that has taken least work; in a namespace by priority, then age."""
         groups = (group for group in self.instance.groups.values() if group.pending)
         waiting: dict[str, list[Group]] = defaultdict(list)
         for group in sorted(groups, key=lambda each: (-each.priority, each.created, each.key), reverse=True):
@@ -91,7 +74,6 @@ class _FirstFit:
                 heappush(turns, (spent + self.work + len(waiting[name][-1].pending), name))
 
     def place(self, group: Group, deadline: Deadline) -> None:
-        """Place as many pods of a group as have room, none where they are fewer than it needs."""
         pods = [self.instance.pods[key] for key in group.pending]
         if not self._plain(group, pods):
             return
@@ -117,7 +99,6 @@ class _FirstFit:
         return not any(pod.unsupported or pod.neighbours or (calls and pod.app_group is not None) for pod in pods)
 
     def _node(self, pod: Pod) -> str | None:
-        """The first node with room for a pod, None where there is none."""
         if not self._queues_take(pod):
             return None
         shape = (pod.constraints, pod.requests)
@@ -144,7 +125,6 @@ class _FirstFit:
         return self._ports.clash(name, pod.host_ports) is not None
 
     def _queues_take(self, pod: Pod) -> bool:
-        """Whether each queue above a pod is open and has room for it (C11)."""
         if "C11" in self.instance.policy.rules_off:
             return True
         queues = [self.instance.queues[name] for name in self.instance.queue_path(pod.queue)]
@@ -172,7 +152,6 @@ class _FirstFit:
 
 
 def _closed_to(instance: Instance) -> dict[Key, set[str]]:
-    """Pending pod to the nodes that terms of pods that run keep it off (C13)."""
     found, pending = defaultdict[Key, set[str]](set), PodIndex(instance.pending, instance.namespaces)
     for nodes, matched in _closing(instance, pending):
         for pod in matched:
@@ -196,7 +175,6 @@ def _closing(instance: Instance, pending: PodIndex) -> Iterator[tuple[set[str], 
 
 
 def _domains(instance: Instance, key: str) -> dict[str, list[str]]:
-    """Value of a node label to the nodes that have it."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, node in instance.nodes.items():
         if key in node.labels:

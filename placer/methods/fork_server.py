@@ -1,8 +1,7 @@
 """A process that forks children with the modules of a search loaded: loading them takes a second, a fork milliseconds.
 
-A process starts its server with its first child and keeps it. Both ends speak by a socket, one request at a time: the
-name of a module, with the child's descriptors beside it, is answered by the child's pid; a pid by how that child ended.
-The server has one thread and runs nothing of a user's. It ends when its socket is closed, so never after its parent;
+Both ends speak by a socket, one request at a time: the name of a module, with the child's descriptors, is answered by
+the child's pid; a pid by how that child ended. The server ends when its socket is closed, so never after its parent;
 each child watches its standard input, which the parent keeps open, and ends with it, too.
 """
 
@@ -21,12 +20,12 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Sequence
 from io import RawIOBase
 from typing import Any, BinaryIO, NoReturn
 
+from placer.deadline import NEVER, Deadline
 from placer.methods.memory import limit_memory
 
 __all__ = ["SERVER", "ForkServer", "frame"]
@@ -50,19 +49,11 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
 
-    def fork(self, module: str, most: int | None, files: Sequence[int], deadline: float | None) -> Child:
-        """Fork a child that runs the :func:`task` which it reads from the first descriptor.
+    def fork(self, module: str, most: int | None, files: Sequence[int], deadline: Deadline) -> Child:
+        """Fork a child that imports ``module`` and runs the :func:`task` which it reads from the first of ``files``.
 
-        Parameters
-        ----------
-        module
-            What the child will import.
-        most
-            Bytes of memory that the child may take; None: no limit.
-        files
-            The child's standard input, where it writes its frames, and its standard error.
-        deadline
-            ``time.monotonic()``.
+        ``most``: bytes of memory that the child may take. ``files``: its standard input, where it writes frames, and
+        its standard error.
 
         Raises
         ------
@@ -79,14 +70,14 @@ class ForkServer:
             raise ChildProcessError("the server of the searches ended twice") from error
 
     def wait(self, pid: int) -> int | None:
-        """Give the exit status of a child when it has ended, negative for a signal; None where nobody knows."""
+        """Exit status of a child when it has ended, negative for a signal; None: unknown."""
         with contextlib.suppress(EOFError):
             status = self._ask(pid)
             return None if status == _UNKNOWN else status
         return None
 
     def stop(self) -> None:
-        """End the server; its children go on."""
+        """End the server; its children continue."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
         if channel is not None:
@@ -95,14 +86,13 @@ class ForkServer:
             process.kill()
             process.wait()
 
-    def _ask(self, request: object, files: Sequence[int] = (), deadline: float | None = None) -> int:
-        if not self._lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+    def _ask(self, request: object, files: Sequence[int] = (), deadline: Deadline = NEVER) -> int:
+        if not self._lock.acquire(timeout=-1 if deadline.wait is None else deadline.wait):
             raise TimeoutError
         try:
             channel = self._started()
             socket.send_fds(channel, [pickle.dumps(request)], files)
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([channel], [], [], left)[0]:
+            if not select.select([channel], [], [], deadline.wait)[0]:
                 raise TimeoutError
             answer = channel.recv(_ANSWER.size)
             if len(answer) < _ANSWER.size:
@@ -149,7 +139,7 @@ class Child:
         self._ended = False
 
     def wait(self) -> int | None:
-        """Give its exit status when it has ended, negative for a signal; None where nobody knows."""
+        """Exit status when it has ended, negative for a signal; None: unknown."""
         if not self._ended:
             self._status, self._ended = self._server.wait(self._pid), True
         return self._status
@@ -168,15 +158,7 @@ atexit.register(SERVER.stop)
 
 
 def task(target: str, arguments: tuple[Any, ...]) -> bytes:
-    """What a child reads: directory, environment and path of modules to run in; then its function with its arguments.
-
-    Parameters
-    ----------
-    target
-        ``package.module:function``.
-    arguments
-        Picklable.
-    """
+    """Directory, environment and path of modules to run in; then ``package.module:function`` with its arguments."""
     directory = None
     with contextlib.suppress(OSError):  # it was deleted
         directory = os.getcwd()
@@ -240,7 +222,6 @@ def _be_child(files: Sequence[int], most: int | None) -> NoReturn:
 
 
 def _run_task(descriptor: int) -> None:
-    """Read the task from standard input, run it, write events and finally its return value to the given descriptor."""
     answers = os.fdopen(descriptor, "wb")
     with os.fdopen(0, "rb", buffering=0, closefd=False) as source:
         directory, environment, path = _next(source)

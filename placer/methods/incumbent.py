@@ -17,20 +17,9 @@ __all__ = ["Incumbent"]
 class Incumbent:
     """Keeps the best solution by value, collects bounds, and remembers when either got better.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    began
-        ``time.monotonic()`` of the beginning of the call, for the trace.
-    watch
-        Called with every new point of the trace (progress); None: progress is not shown.
-
-    Attributes
-    ----------
-    fullest
-        The last of the solutions with the most pods that were the best: a search that decides a priority without what
-        lower ones have tells better ones in which their pods are missing.
+    ``began``: ``time.monotonic()`` of the beginning of the call. ``watch``: called with every new point of the trace.
+    ``fullest``: the last of the solutions with the most pods that were the best: better ones may lack pods of low
+    priority.
     """
 
     def __init__(self, dense: Dense, began: float, watch: Callable[[TracePoint], None] | None = None) -> None:
@@ -45,10 +34,7 @@ class Incumbent:
         self.trace: list[TracePoint] = []
 
     def offer(self, solution: Solution, method: str, phase: str | None = None) -> bool:
-        """Take a solution where it is better than the one in hand; say whether it was.
-
-        It is kept in an order in which kubelets admit its pods; one without such an order is not taken (C10).
-        """
+        """Take a solution that is better than the one in hand and that kubelets admit (C10); say whether."""
         values = score_solution(self._dense, solution)
         if self.solution is not None and not beats(self._dense, values, self.values):
             return False
@@ -64,16 +50,16 @@ class Incumbent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is a solution, with its own values: work on it may have been broken off anywhere."""
+        """Whether there is a solution with its own values: an interrupt may come anywhere."""
         return self.solution is not None and score_solution(self._dense, self.solution) == self.values
 
     def settle(self) -> None:
-        """Have the values of the solution in hand, where work on it was broken off."""
+        """Have the values of the solution in hand."""
         if self.solution is not None:
             self.values = score_solution(self._dense, self.solution)
 
     def replace(self, solution: Solution) -> None:
-        """Have another solution of the same values in place of the one in hand."""
+        """Take another solution of the same values."""
         if score_solution(self._dense, solution) != self.values:
             raise ValueError("the values are not those of the solution in hand")
         self.solution = solution
@@ -86,10 +72,7 @@ class Incumbent:
             self.add_bounds(event)
 
     def add_bounds(self, *bounds: BoundFound) -> None:
-        """Take bounds; whether one counts is decided by the values it was proved for.
-
-        None does where amounts are so large that the arrays are not exact.
-        """
+        """Take bounds, none where the arrays are not exact."""
         if not self._dense.exact:
             return
         before = self.bounds()
@@ -102,7 +85,7 @@ class Incumbent:
         return [self._best(criterion) for criterion in range(len(self._dense.criteria))]
 
     def weight_bound(self) -> Bound | None:
-        """Best bound on the placed weight of all priorities in placements no worse than the one in hand."""
+        """Best bound on placed weight in placements no worse than the one in hand."""
         found = weight_bound(self._dense, self.values, self._bounds)
         return None if found is None else Bound(found.bound, found.by)
 

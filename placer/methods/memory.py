@@ -1,8 +1,6 @@
-"""What memory a container may take and has left: above its limit the kernel kills all of it, the parent of a search
-included.
+"""What memory a container may take and has left: above its limit the kernel kills all of it.
 
-Source: Linux ``cgroup-v2`` (``memory.max``, ``memory.current``, ``memory.stat``) and ``cgroup-v1/memory``; the
-directory is the one that a container sees as its own.
+Source: Linux ``cgroup-v2`` (``memory.max``, ``memory.current``, ``memory.stat``) and ``cgroup-v1/memory``.
 """
 
 from __future__ import annotations
@@ -25,13 +23,7 @@ _NONE = 2**62
 
 
 def memory_left(root: Path = _ROOT) -> int | None:
-    """Give the bytes that the container may still take; None where nothing limits it, or it does not say.
-
-    Parameters
-    ----------
-    root
-        Where the control group's files are.
-    """
+    """Bytes that the container may still take; None: unlimited or unknown."""
     for limit_file, use_file, statistics, cache in _FILES:
         try:
             limit, use = (int((root / each).read_text()) for each in (limit_file, use_file))
@@ -46,7 +38,7 @@ def memory_left(root: Path = _ROOT) -> int | None:
 
 
 def memory_limit(root: Path = _ROOT) -> int:
-    """Bytes that there are for this process: its container's limit, and never more than the machine has."""
+    """Bytes for this process: its container's limit, at most the machine's."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *_limits(root)])
 
@@ -58,10 +50,7 @@ def _limits(root: Path) -> Iterator[int]:
 
 
 def limit_memory(most: int) -> None:
-    """Let this process, and each that it starts, take at most so many bytes of memory for its data.
-
-    What is beyond fails as an allocation, which ends the process and no other.
-    """
+    """Let this process and its children take so many bytes for data; more fails as an allocation."""
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)

@@ -1,27 +1,23 @@
 """A solver in a process of its own: it may hang, abort or eat its time, and the caller still has the last answer.
 
-CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted;
-so a search never runs beside the incumbent it is to improve. Its events come through a pipe one by one, and it is
-killed when its time is over. In a container it may take what memory is left and no more, so that it dies alone.
-``fork_server`` starts it and has its side; frames are a length (8 bytes, big endian) and a pickle.
+CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted.
+In a container it may take the memory that is left and no more, so that it dies alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import pickle
 import select
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import IO, Any
 
-from placer.deadline import Deadline, OutOfTime, wall
+from placer.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.instance import Finding
 from placer.methods.fork_server import HEAD, SERVER, Child, task
 from placer.methods.memory import memory_left
@@ -46,16 +42,8 @@ class ProcessEnd(Enum):
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """The end of a search.
-
-    Parameters
-    ----------
-    how
-        See :class:`ProcessEnd`.
-    value
-        What the function returned; None unless RETURNED.
-    detail
-        Last line of what it wrote to standard error, with the signal or exit status; empty unless DIED.
+    """The end of a search: ``value`` is what the function returned; ``detail`` the last line of its standard error,
+    with the signal or exit status, where it DIED.
     """
 
     how: ProcessEnd
@@ -64,14 +52,14 @@ class ProcessResult:
 
     @property
     def termination(self) -> Termination:
-        """Why a search that returns the name of a termination stopped; one that died tells nothing more."""
+        """Why a search that returns the name of a termination stopped."""
         if self.how is ProcessEnd.RETURNED:
             return Termination(self.value)
         ends = {ProcessEnd.KILLED: Termination.TIME, ProcessEnd.INTERRUPTED: Termination.INTERRUPTED}
         return ends.get(self.how, Termination.FINISHED)
 
     def findings(self, name: str) -> list[Finding]:
-        """That the search of this name died, where it did."""
+        """That the search died, where it did."""
         message = f"The search ended with {self.detail}; its last answer is kept."
         return [Finding("SolverDied", name, message)] if self.how is ProcessEnd.DIED else []
 
@@ -80,23 +68,14 @@ def run_apart(
     target: str,
     arguments: tuple[Any, ...],
     on_event: Callable[[Any], None],
-    deadline: float | None = None,
+    deadline: Deadline = NEVER,
     enough: Callable[[], ProcessEnd | None] | None = None,
 ) -> ProcessResult:
     """Run ``target(*arguments, emit)`` in a child process and hand every emitted event to ``on_event``.
 
-    Parameters
-    ----------
-    target
-        ``package.module:function``; importable by a fresh interpreter on this one's path.
-    arguments
-        Picklable.
-    on_event
-        Called in this process, in the order of the events; an error in it ends the child.
-    deadline
-        ``time.monotonic()`` after which the child is killed, be its task not written yet; None: never.
-    enough
-        Asked again and again while the child runs: how it ends where the caller wants no more, else None.
+    ``target``: ``package.module:function``. ``arguments``: picklable. ``on_event``: called in this process, in order;
+    an error in it ends the child. ``deadline``: when the child is killed, even before it has its task. ``enough``:
+    asked again and again: how the child ends where the caller wants no more, else None.
     """
     (reader, writer), (source, sink) = os.pipe(), os.pipe()
     with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:
@@ -104,7 +83,7 @@ def run_apart(
         child, sender = None, threading.Thread()
         try:
             try:
-                with wall(Deadline(math.inf if deadline is None else deadline)):
+                with wall(deadline):
                     mine = task(target, arguments)
                 most = None if left is None else int(left * _SHARE)
                 child = SERVER.fork(target.partition(":")[0], most, (source, writer, errors.fileno()), deadline)
@@ -138,15 +117,15 @@ def _listen(
     child: Child,
     answers: IO[bytes],
     on_event: Callable[[Any], None],
-    deadline: float | None,
+    deadline: Deadline,
     errors: IO[bytes],
-    reserve: int = 0,
-    enough: Callable[[], ProcessEnd | None] | None = None,
+    reserve: int,
+    enough: Callable[[], ProcessEnd | None] | None,
 ) -> ProcessResult:
-    """Hand events on until the child ends, its time is over, less memory than the reserve is left, or it is enough."""
     buffer = bytearray()
     while (ended := _ended(deadline, reserve, enough)) is None:
-        if not _is_readable(answers, deadline, _TICK if reserve else None, None if enough is None else _LOOK):
+        waits = (deadline.wait, _TICK if reserve else None, None if enough is None else _LOOK)
+        if not select.select([answers], [], [], min((each for each in waits if each is not None), default=None))[0]:
             continue
         chunk = answers.read(1 << 20)
         if not chunk:
@@ -159,28 +138,17 @@ def _listen(
     return ended
 
 
-def _ended(
-    deadline: float | None, reserve: int, enough: Callable[[], ProcessEnd | None] | None
-) -> ProcessResult | None:
-    """Why a child may go on no longer; None while it may."""
+def _ended(deadline: Deadline, reserve: int, enough: Callable[[], ProcessEnd | None] | None) -> ProcessResult | None:
     if enough is not None and (end := enough()) is not None:
         return ProcessResult(end)
-    if deadline is not None and time.monotonic() >= deadline:
+    if deadline.over:
         return ProcessResult(ProcessEnd.KILLED)
     if reserve and (memory_left() or 0) < reserve:
         return ProcessResult(ProcessEnd.DIED, detail="the container's memory is nearly used up")
     return None
 
 
-def _is_readable(answers: IO[bytes], deadline: float | None, *looks: float | None) -> bool:
-    """Whether an event comes before the time is over, or before something is to be looked at again."""
-    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    waits = [seconds for seconds in (left, *looks) if seconds is not None]
-    return bool(select.select([answers], [], [], min(waits, default=None))[0])
-
-
 def _frames(buffer: bytearray) -> list[tuple[str, Any]]:
-    """Take the complete frames off the front of the buffer."""
     found = []
     while len(buffer) >= HEAD.size:
         (length,) = HEAD.unpack_from(buffer)

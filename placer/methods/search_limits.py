@@ -1,4 +1,4 @@
-"""The ranges of what every call is given that searches: seconds, work, threads, seeds."""
+"""The ranges of seconds, work, threads and seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["limit_faults"]
 def limit_faults(
     time_limit: float | None, workers: int | None = None, seeds: Sequence[int] = (), work_limit: float | None = None
 ) -> list[str]:
-    """Say of each limit, thread count and seed that is out of its range what was found and what is expected.
+    """What is out of its range: what was found and what is expected.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
 from placer.quantity import CPU, PODS, Resources
 from placer.summary.queue import reason_words
-from placer.verify.queues import pods_by_queue
+from placer.verify.groups import pods_by_queue
 
 if TYPE_CHECKING:
     from placer.report.answers import Answer

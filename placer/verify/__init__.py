@@ -1,23 +1,6 @@
-"""The hard rules, executable and free of any solver: every breach of a placement, as data.
+"""The hard rules (models/README.md), executable and free of any solver: every breach of a placement, as data.
 
-One function per rule, under the name that every formulation uses for it, yields a :class:`~placer.placement.Violation`
-per breach in the outcome of a placement. A rule speaks only where something new takes part, so bound pods break none by
-themselves. :data:`RULES` and :data:`DISRUPTION_RULES` list them in the order of models/README.md.
-
-===================  ===================================================
-module               rules
-===================  ===================================================
-``places``           C1 once, C2 capacity, C3 eligibility, C4 refusal
-``groups``           C5 gang, C6 subgroup, C7 tier limit
-``calls``            C8 network cost, C9 bandwidth
-``numa``             C10 numa
-``queues``           C11 queue
-``neighbour_rules``  C12 pod affinity, C13 pod anti-affinity, C14 spread
-``units``            C7 by label, C15 exclusive
-``disruption``       D1 units, D2 protection, D3 priority, D4 gain, D5 order
-``rules``            all but the last, in one list
-``words``            shared words and sums
-===================  ===================================================
+A rule speaks only where something new takes part, so bound pods break none by themselves.
 """
 
 from __future__ import annotations
@@ -47,12 +30,9 @@ def rules_said(broken: Mapping[str, int]) -> str:
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:
-    """Judge a placement of any origin; rules that the policy switches off are not looked at.
+    """Judge a placement of any origin, in the order of :data:`RULES` and :data:`DISRUPTION_RULES`.
 
-    Violations come in the order of :data:`RULES` and then of :data:`DISRUPTION_RULES`; none: the placement is valid. A
-    binding that cannot be carried out, such as to an absent node, is a violation itself and does not count for the
-    other rules. Where pods are evicted or moved, the rules about new pods are those of the state after it, with moved
-    pods as new ones. Where a placement repairs, pods of lost nodes are pending ones.
+    A binding that cannot be carried out does not count for other rules. Where pods go, moved pods count as new ones.
     """
     instance = as_asked(instance, placement)
     if not (placement.disturbs or placement.steps or placement.freed):

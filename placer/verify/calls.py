@@ -1,7 +1,4 @@
-"""Rules about workloads that call each other: C8 network cost, C9 bandwidth.
-
-Pods are counted by workload and area, never looked at pair by pair.
-"""
+"""C8 network cost and C9 bandwidth; pods are counted by workload and area."""
 
 from __future__ import annotations
 
@@ -15,16 +12,11 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of
 
-__all__ = ["bandwidth", "network_cost"]
-
 
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
-    """C8: for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are on one
-    node, or in one zone, or the cost from the one to the other is ≤ m.
+    """C8: each call of a dependency with maxNetworkCost m is on one node, in one zone, or costs ≤ m.
 
-    Pairs of two bound pods are not looked at. One violation per dependency and pair of areas; the amount is the cost
-    above m, summed over the pairs. With ``networkCost: majority`` see :func:`_majority`. Without any NetworkTopology
-    the rule does not apply.
+    The amount is the cost above m, summed over the pairs with a new pod.
     """
     network = outcome.instance.network
     if network is None:
@@ -48,8 +40,7 @@ def network_cost(outcome: Outcome) -> Iterator[Violation]:
 def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
     """C8 as the plugin reads it: of the pairs in which it is the caller, a pod has no more too far than near enough.
 
-    A bound pod may keep the surplus that it has by bound pods alone. One violation per workload and area of the
-    callers; the amount is the surplus, summed over the pods.
+    A bound pod may keep the surplus that it has by bound pods alone. The amount is the surplus, summed over the pods.
     """
     flows = defaultdict(list)
     for flow in outcome.flows:
@@ -71,11 +62,9 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
 
 
 def bandwidth(outcome: Outcome) -> Iterator[Violation]:
-    """C9: per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its capacity.
+    """C9: per link, the sum of minBandwidth over the placed pairs that use it is ≤ its capacity.
 
-    A pair in two zones of one region uses the zone link from caller to callee, a pair in two regions the region link.
-    Terminating pods still count. Only links that a new pod uses can be violated; the amount is the excess over
-    bandwidthCapacity, in bit/s. Without any NetworkTopology the rule does not apply.
+    Terminating pods count, too. The amount is the excess, in bit/s.
     """
     network = outcome.instance.network
     if network is None:

@@ -1,9 +1,9 @@
-"""Rules about evictions and moves of a placement: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
+"""Rules about evictions and moves: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from placer.disruption import Disruption, in_the_way
@@ -14,12 +14,10 @@ from placer.instance.what_if import released
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth
+from placer.verify.groups import queue
 from placer.verify.places import capacity
-from placer.verify.queues import queue
 from placer.verify.rules import broken
 from placer.verify.words import count_of, pod_name
-
-__all__ = ["DISRUPTION_RULES", "DisruptionRule", "never_disturbed", "protection", "without_affinity"]
 
 #: Topology key and value, None on a node without it.
 Domain = tuple[str, str | None]
@@ -30,9 +28,7 @@ DisruptionRule = Callable[[Disruption], Iterator[Violation]]
 def whole_units(disruption: Disruption) -> Iterator[Violation]:
     """D1: disturbed pods go in units, each as one, all evicted or all moved.
 
-    A pod of a group that is disturbed as a whole, or that would not be ready without it, takes all pods of its group
-    with it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that
-    stay, or that go another way than the rest of their unit; of a pod that goes twice 1 for each time after the first.
+    The amount is the number of pods that do otherwise.
     """
     times = Counter(_disturbed(disruption.placement))
     for key, count in sorted(times.items()):
@@ -52,24 +48,19 @@ def whole_units(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _disturbed(placement: Placement) -> tuple[Key, ...]:
-    """Each pod as often as it goes."""
     return (*placement.evictions, *(move.pod for move in placement.moves))
 
 
 def protection(disruption: Disruption) -> Iterator[Violation]:
-    """D2: a disturbed pod may be disturbed, and one of a queue that is not reclaimable goes for a group of this
-    queue.
-    """
+    """D2: only pods that may be disturbed are, of queues, too."""
     yield from never_disturbed(disruption)
     yield from _kept_by_queues(disruption)
 
 
 def never_disturbed(disruption: Disruption) -> Iterator[Violation]:
-    """D2 but for queues: only bound, unprotected pods are disturbed, within disruption budgets and the asked number of
-    moves.
+    """D2 but for queues: only bound, unprotected pods go, within budgets and the asked number of moves.
 
-    Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy or a mark
-    protects, and those of a system priority. The amount is 1 per pod, or the number of pods above the budget.
+    The amount is the number of pods.
     """
     for key in dict.fromkeys(_disturbed(disruption.placement)):
         refusal = _refusal(disruption.instance.pods.get(key))
@@ -96,10 +87,7 @@ def _refusal(pod: Pod | None) -> str:
 
 
 def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
-    """Pods of a queue that is not reclaimable go only where a group of that queue, of a higher priority, is admitted.
-
-    The amount is the number of such pods of a unit.
-    """
+    """Pods of a queue that is not reclaimable go only for a more urgent group of it."""
     instance = disruption.instance
     for unit in disruption.units:
         held = Counter(queue for key in unit.pods if (queue := instance.keeping_queue(instance.pods[key])) is not None)
@@ -114,12 +102,9 @@ def _kept_by_queues(disruption: Disruption) -> Iterator[Violation]:
 
 
 def priority(disruption: Disruption) -> Iterator[Violation]:
-    """D3: only units of a priority below that of an admitted group are evicted, and only those of no higher one are
-    moved.
+    """D3: only units of a priority below that of an admitted group are evicted, and none of a higher one moved.
 
-    Where lost nodes are repaired units of any priority are moved, and none is evicted. A pass evicts and moves only
-    where the Policy allows it. The amount is the number of pods of the unit. D4 covers the case that nothing is
-    admitted.
+    Where lost nodes are repaired any unit is moved, and none is evicted. The amount is the number of pods.
     """
     yield from _unlicensed(disruption)
     if disruption.instance.moves_only:
@@ -154,11 +139,9 @@ def _unlicensed(disruption: Disruption) -> Iterator[Violation]:
 
 
 def gain(disruption: Disruption) -> Iterator[Violation]:
-    """D4: pods are disturbed only where a group is admitted by it that could not be admitted without.
+    """D4: pods are disturbed only where a group is admitted by it that could not be without, or domains emptied.
 
-    Checked are that a group is admitted, and that the bindings break a rule if everything stays; the objective decides
-    whether less would do. The amount is the number of pods that go. Where domains are to be empty, the gain is that
-    they are and were not before; the amount is the number of pods that are there.
+    The bindings must break a rule if everything keeps its place. The amount is the number of pods.
     """
     if disruption.placement.freed:
         yield from _emptied(disruption)
@@ -197,10 +180,7 @@ def _emptied(disruption: Disruption) -> Iterator[Violation]:
 
 def order(disruption: Disruption) -> Iterator[Violation]:
     """D5: in each step first whole units go and then pods are bound; after every step each node, queue and link keeps
-    its room, and no pod that runs on lacks its C12.
-
-    The amount is the number of times that a pod stands in the steps too often or too seldom, the number of pods of a
-    unit that go in another step than its first, the excess of the rule about room, or 1 per pod without its C12.
+    its room, and no pod that runs on lacks its C12. The amount is the excess, or the number of pods or times.
     """
     steps = disruption.placement.steps
     goes = [(key, number) for number, step in enumerate(steps, 1) for key in step.go]
@@ -208,7 +188,11 @@ def order(disruption: Disruption) -> Iterator[Violation]:
     yield from _once_each("goes", goes, disruption.gone)
     yield from _once_each("is bound", comes, disruption.outcome.placement.node_of.keys())
     went = dict(reversed(goes))
-    yield from _too_early(disruption, went, dict(reversed(comes)))
+    came = dict(reversed(comes))
+    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
+        if came[key] < went[key]:
+            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
+            yield Violation("D5", (pod_name(key),), 1, message)
     for unit in disruption.units:
         times = Counter(went[key] for key in unit.pods if key in went)
         late = times.total() - times[min(times, default=0)]
@@ -216,13 +200,6 @@ def order(disruption: Disruption) -> Iterator[Violation]:
             message = f"{unit.name} goes as one, and {count_of(late, 'pod')} of it in a later step than the others"
             yield Violation("D5", (unit.name,), late, message)
     yield from _moments(disruption)
-
-
-def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Key, int]) -> Iterator[Violation]:
-    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
-        if came[key] < went[key]:
-            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
-            yield Violation("D5", (pod_name(key),), 1, message)
 
 
 def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]) -> Iterator[Violation]:
@@ -246,8 +223,9 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
         free = nodes.keys() - (disruption.moved.keys() - gone)
         bound.update((key, nodes[key]) for key in step.bind if key in free)
         outcome = Outcome(released(instance, gone), Placement.of(bound))
-        if number < len(steps):
-            yield from _without_room(outcome, number)
+        for rule in (capacity, queue, bandwidth) if number < len(steps) else ():
+            for each in rule(outcome):
+                yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
         alone = without_affinity(outcome) - told - bound.keys()
         for key in sorted(alone):
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
@@ -278,30 +256,19 @@ def _touched(disruption: Disruption) -> Instance:
     return replace(instance, pods=kept)
 
 
-def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
-    for rule in (capacity, queue, bandwidth):
-        for each in rule(outcome):
-            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
-
-
 def without_affinity(outcome: Outcome) -> set[Key]:
-    """Running pods with a domain in which no pod matches all terms of their required pod affinity (C12)."""
+    """Running pods in whose domain no pod matches all terms of their pod affinity (C12)."""
     asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
     for pod in outcome.instance.pods.values():
         if pod.neighbours.affinity and _runs(outcome, pod):
             asking[pod.neighbours.affinity].append(pod)
     found: set[Key] = set()
     for terms, pods in asking.items():
-        there = _kept_near(outcome, terms)
+        meant = outcome.neighbours.matching_all(term.pods for term in terms)
+        near = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
+        there = {(key, value) for key, value in near if value is not None}  # a node without the label is in none
         found.update(pod.key for pod in pods if not _domains(outcome, pod, terms) <= there)
     return found
-
-
-def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
-    """A node without the label is in no domain."""
-    meant = outcome.neighbours.matching_all(term.pods for term in terms)
-    found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
-    return {(key, value) for key, value in found if value is not None}
 
 
 def _runs(outcome: Outcome, pod: Pod) -> bool:

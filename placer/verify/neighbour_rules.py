@@ -1,37 +1,29 @@
-"""Rules about pods and the pods around them: C12 pod affinity, C13 pod anti-affinity, C14 spread.
+"""C7 by label, C12 pod affinity, C13 pod anti-affinity, C14 spread, C15 exclusive, for all pods at once.
 
-A domain of a topology key is the set of the nodes of one value of that label. Source: kube-scheduler
-``plugins/interpodaffinity`` and ``plugins/podtopologyspread``, judged for all pods of a placement at once.
+Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, filterfalse
 
 from placer.instance import Key, Pod, PodState
 from placer.instance.findings import counted
 from placer.instance.keys import label_word
-from placer.instance.neighbours import AffinityTerm, SpreadLimit
-from placer.instance.pod_index import CountedDomains, domain_of, owners_of_terms, pairs_apart
+from placer.instance.neighbours import AffinityTerm, DomainUnit, SpreadLimit
+from placer.instance.pod_index import CountedDomains, by_domain, domain_of, owners_of_terms, pairs_apart
 from placer.outcome import Outcome
 from placer.placement import Violation
-from placer.verify.words import count_of, pod_name
-
-__all__ = ["pod_affinity", "pod_anti_affinity", "spread"]
+from placer.verify.words import bound_and_new, count_of, pod_name
 
 Domain = tuple[str, str]
 
 
 def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
     """C12: each new pod with required pod affinity is admitted, when its turn in plan order comes, by bound and earlier
-    pods.
-
-    Its node has the topology key of every term, and the node's domain of every key holds a pod that matches all of its
-    terms; or no such pod is on a node with one of the keys, and the pod matches its terms itself: it is the first.
-    Terminating pods attract nobody. A pod that is not admitted is a violation of amount 1, and counts for those after
-    it all the same.
+    pods, or as the first of its kind. The amount is 1 per pod, which counts for later ones.
     """
     asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
     if not asking:
@@ -77,12 +69,10 @@ class _Matches:
                 self.add(pod.node)
 
     def add(self, node: str) -> None:
-        """Count a pod that matches."""
         domains = ((key, domain_of(self._nodes, node, key)) for key in self._keys)
         self._there.update((key, value) for key, value in domains if value is not None)
 
     def refusal(self, pod: Key, node: str) -> str | None:
-        """Why a pod is not admitted on a node next to the pods counted so far; None where it is."""
         for key in self._keys:
             value = domain_of(self._nodes, node, key)
             if value is None:
@@ -95,11 +85,9 @@ class _Matches:
 
 
 def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
-    """C13: no two pods, one of them new and one with a required anti-affinity term that matches the other, share a
-    domain of the term's topology key.
+    """C13: no two pods, one of them new and one with a required term that matches the other, share a domain.
 
-    Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
-    number of such pairs.
+    The amount is the number of such pairs, per term and domain.
     """
     for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
@@ -118,24 +106,17 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
 
 def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]], dict[str, list[Key]]]]:
     """Terms that mean the same pods share one look-up."""
+    nodes = outcome.instance.nodes
     meanings: dict[tuple[str, int], dict[str, list[Key]]] = {}
-    pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or pod.key in outcome.new)
+    new = {id(outcome.instance.pods[key]) for key in outcome.new}
+    pods = (pod for pod in outcome.instance.pods.values() if pod.state.on_node or id(pod) in new)
     for term, owners in owners_of_terms(pods).items():
         matched = outcome.neighbours.matching(term.pods)
-        if any(pod.key in outcome.new for pod in chain(owners, matched)):
+        if not new.isdisjoint(map(id, chain(owners, matched))):
             place = term.topology_key, id(matched)
             if place not in meanings:
-                meanings[place] = _by_domain(outcome, term, matched)
-            yield term, _by_domain(outcome, term, owners), meanings[place]
-
-
-def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
-    found: dict[str, list[Key]] = defaultdict(list)
-    for pod in pods:
-        value = domain_of(outcome.instance.nodes, outcome.node_of(pod), term.topology_key)
-        if value is not None:
-            found[value].append(pod.key)
-    return found
+                meanings[place] = by_domain(nodes, term.topology_key, matched, outcome.node_of)
+            yield term, by_domain(nodes, term.topology_key, owners, outcome.node_of), meanings[place]
 
 
 def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
@@ -144,11 +125,7 @@ def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
 
 def spread(outcome: Outcome) -> Iterator[Violation]:
     """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and the pod's domain
-    has at most maxSkew more of the counted pods than the emptiest one.
-
-    Counted are bound and new pods on nodes that count. With fewer than minDomains domains the fewest is 0. One
-    violation per constraint and domain: the amount is the excess over maxSkew; nodes without the key: one violation per
-    pod, of amount 1.
+    has at most maxSkew more of the counted pods than the emptiest one. The amount is the excess, per domain.
     """
     limits: dict[SpreadLimit, list[Pod]] = defaultdict(list)
     for key in outcome.new:
@@ -181,3 +158,91 @@ def _skews(outcome: Outcome, domains: CountedDomains, limit: SpreadLimit, pods: 
                 f"{fewest}; maxSkew is {limit.max_skew}"
             )
             yield Violation("C14", (f"Domain {key}={label_word(value)}", pod_name(min(there))), excess, message)
+
+
+#: Value of the unit's topology key to pods there, bound and new; None: on nodes without the label.
+ByDomain = Mapping[str | None, list[Key]]
+
+
+def one_domain(outcome: Outcome) -> Iterator[Violation]:
+    """C7 by label: all placed pods of a unit are in one domain. The amount is the number of pods outside the
+    fullest.
+    """
+    for unit, domains in _places(outcome).items():
+        counts = Counter({value: len(pods) for value, pods in domains.items()})
+        new = sum(key in outcome.new for pods in domains.values() for key in pods)
+        most = max(counts[value] for value in {*counts, ""} - {None})
+        if new and most < counts.total():
+            message = (
+                f"{unit.name} asks for one domain of {unit.topology_key}: its "
+                f"{bound_and_new(counts.total() - new, new)} {'is' if counts.total() == 1 else 'are'} in "
+                f"{' and '.join(_domains(unit.topology_key, counts))}"
+            )
+            yield Violation("C7", (unit.name,), counts.total() - most, message)
+
+
+def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
+    yield from sorted(f"{label}={label_word(value)}" for value in values if value is not None)
+    if None in values:
+        yield f"nodes without {label}"
+
+
+def exclusive(outcome: Outcome) -> Iterator[Violation]:
+    """C15: units that are exclusive in one key share no domain of it, nor do an exclusive Job of a JobSet and another
+    Job.
+
+    The amount is the number of pairs, one of them new, per domain.
+    """
+    for (label, value), units in sorted(_exclusive_units(outcome).items()):
+        names = sorted(unit.name for unit in units)
+        pairs = sum(units[one] or units[other] for one, other in combinations(units, 2))
+        if pairs:
+            domain = f"Domain {label}={label_word(value)}"
+            message = (
+                f"{domain} holds pods of {' and of '.join(names)}, each of which asks for a domain of {label} of its "
+                f"own: {count_of(pairs, 'pair')} too many"
+            )
+            yield Violation("C15", (domain, *names), pairs, message)
+    yield from _beside_exclusive_jobs(outcome)
+
+
+def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
+    for (label, value), both in sorted(_jobs_by_domain(outcome).items()):
+        pairs = pairs_apart(*both) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in both))
+        if pairs:
+            domain = f"Domain {label}={value}"
+            alone, others = (counted(set(map(pod_name, keys))) for keys in both)
+            message = (
+                f"{domain} holds {alone} of a JobSet's Job that asks for a domain of {label} of its own, and {others} "
+                f"of other Jobs of JobSets: {count_of(pairs, 'pair')} too many"
+            )
+            yield Violation("C15", (domain, pod_name(min(both[0]))), pairs, message)
+
+
+def _jobs_by_domain(outcome: Outcome) -> dict[tuple[str, str], tuple[list[Key], list[Key]]]:
+    found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+    for pod in outcome.instance.pods.values():
+        for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
+            value = domain_of(outcome.instance.nodes, outcome.node_of(pod), job.topology_key)
+            if value is not None:
+                found[job.topology_key, value][not job.exclusive].append(pod.key)
+    return found
+
+
+def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:
+    found: dict[tuple[str, str], dict[DomainUnit, bool]] = defaultdict(dict)
+    for unit, domains in _places(outcome).items():
+        for value, pods in domains.items() if unit.exclusive else ():
+            if value is not None:
+                found[unit.topology_key, value][unit] = any(key in outcome.new for key in pods)
+    return found
+
+
+def _places(outcome: Outcome) -> dict[DomainUnit, ByDomain]:
+    found: dict[DomainUnit, dict[str | None, list[Key]]] = {}
+    for pod in outcome.instance.pods.values():
+        for unit in pod.neighbours.units:
+            if pod.state is PodState.BOUND or pod.key in outcome.new:
+                value = domain_of(outcome.instance.nodes, outcome.node_of(pod), unit.topology_key)
+                found.setdefault(unit, defaultdict(list))[value].append(pod.key)
+    return dict(found)

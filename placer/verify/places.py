@@ -1,4 +1,4 @@
-"""Rules about single pods and nodes: C1 once, C2 capacity, C3 eligibility, C4 refusal."""
+"""Rules about single pods and nodes: C1 once, C2 capacity, C3 eligibility, C4 refusal, C10 numa."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from placer.instance import HostPort, Instance, Key, Pod, PodState
+from placer.instance.numa import TopologyManager
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.quantity import Resources
 from placer.verify.words import excesses, pod_name, requested
 
-__all__ = ["capacity", "eligibility", "once", "refusal"]
-
 
 def once(outcome: Outcome) -> Iterator[Violation]:
-    """C1: a pending pod gets at most one node; a bound pod keeps its node.
-
-    A binding of a pod that is not there or not pending, and each binding of a pod after its first, is a violation of
-    amount 1.
+    """C1: a pending pod gets at most one node; a bound pod keeps its node. Each other binding is a violation of amount
+    1.
     """
     pods = outcome.instance.pods
     seen: set[Key] = set()
@@ -39,11 +36,8 @@ def once(outcome: Outcome) -> Iterator[Violation]:
 
 
 def capacity(outcome: Outcome) -> Iterator[Violation]:
-    """C2: per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
-
-    The pods on a node are bound, terminating, nominated and new ones. Only resources that a new pod on the node
-    requests can be violated; the amount is the excess over allocatable, in the resource's unit. Each clash of host
-    ports that a new pod is part of has amount 1.
+    """C2: per node n and resource r that a new pod requests, the sum of requests(p, r) over the pods on n is ≤
+    allocatable(n, r), and host ports do not clash. The amount is the excess, or 1 per clash.
     """
     instance = outcome.instance
     for name, new in outcome.new_on.items():
@@ -66,7 +60,6 @@ def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
-    """Of the same number, at any address."""
     holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
     for position, pod in enumerate(pods):
         places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
@@ -77,9 +70,7 @@ def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
-    """C3: a pod is bound only to an existing node that is Ready and schedulable, whose NoSchedule and NoExecute taints
-    it tolerates, and that its node selector, required node affinity and volumes admit. The amount is 1 per pod.
-    """
+    """C3: a pod is bound only to an existing node that may take it. The amount is 1 per pod."""
     instance = outcome.instance
     for key, name in outcome.placement.node_of.items():
         pod, node = instance.pods.get(key), instance.nodes.get(name)
@@ -115,3 +106,18 @@ def _port_holders(instance: Instance) -> dict[str, list[Pod]]:
         if pod.host_ports and pod.node is not None:
             found[pod.node].append(pod)
     return found
+
+
+def numa(outcome: Outcome) -> Iterator[Violation]:
+    """C10: where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
+
+    The amount is 1 per refused pod, which takes nothing. An unknown policy refuses all that it would align.
+    """
+    for name, node in outcome.instance.aligning_nodes.items():
+        manager = TopologyManager(node)
+        for pod in outcome.new_on.get(name, ()):
+            refusal = manager.admit(pod.numa).refusal
+            if refusal:
+                subjects = (pod_name(pod.key), f"Node {name}")
+                kubelet = f"{subjects[1]} ({node.policy}, scope {node.scope})"
+                yield Violation("C10", subjects, 1, f"{subjects[0]} is refused by the kubelet of {kubelet}: {refusal}")

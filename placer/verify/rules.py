@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterator
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.calls import bandwidth, network_cost
-from placer.verify.groups import gang, subgroup, tier_limit
-from placer.verify.neighbour_rules import pod_affinity, pod_anti_affinity, spread
-from placer.verify.numa import numa
-from placer.verify.places import capacity, eligibility, once, refusal
-from placer.verify.queues import queue
-from placer.verify.units import exclusive
-
-__all__ = ["RULES", "Rule", "broken"]
+from placer.verify.groups import gang, queue, subgroup, tier_limit
+from placer.verify.neighbour_rules import exclusive, pod_affinity, pod_anti_affinity, spread
+from placer.verify.places import capacity, eligibility, numa, once, refusal
 
 Rule = Callable[[Outcome], Iterator[Violation]]
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from placer.instance import Key, Pod
 from placer.quantity import format_amount
 
-__all__ = ["bound_and_new", "count_of", "excesses", "pod_name", "requested"]
-
 
 def pod_name(key: Key) -> str:
     """Name of a pod in a violation."""
@@ -22,18 +20,12 @@ def count_of(number: int, thing: str) -> str:
 
 
 def bound_and_new(bound: int, new: int) -> str:
-    """Some bound and some new pods, in words.
-
-    Examples
-    --------
-    >>> bound_and_new(0, 2), bound_and_new(1, 1)
-    ('2 new pods', '1 bound and 1 new pod')
-    """
+    """Some bound and some new pods, in words."""
     return f"{bound} bound and {count_of(new, 'new pod')}" if bound else count_of(new, "new pod")
 
 
 def requested(pods: Sequence[Pod]) -> Counter[str]:
-    """Sum of the pods' requests, per resource; equal requests are multiplied, not added one by one."""
+    """Sum of the pods' requests, per resource; equal requests are multiplied."""
     total: Counter[str] = Counter()
     for requests, count in Counter(pod.requests for pod in pods).items():
         for resource, amount in requests.items():
@@ -44,7 +36,7 @@ def requested(pods: Sequence[Pod]) -> Counter[str]:
 def excesses(
     before: Mapping[str, int], added: Mapping[str, int], most: Mapping[str, int]
 ) -> Iterator[tuple[str, int, str]]:
-    """Limited resources of which something is added and the sum exceeds the limit: name, excess, the sums as text."""
+    """Limits that added amounts exceed: name, excess, the sums as text."""
     for resource, limit in sorted(most.items()):
         held, fresh = before[resource], added[resource]
         excess = held + fresh - limit

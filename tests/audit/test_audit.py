@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placer.audit.groups import Standing, _lifted, _without_search, audit
+from placer.audit.groups import Standing, _waiting_alone, _without_search, audit
 from placer.audit.sums import largest_gangs
 from placer.cli import main
 from placer.deadline import Deadline
@@ -174,7 +174,7 @@ def test_what_is_judged_together_breaks_nothing_alone() -> None:
         instance = tiny_disruption(seed).instance
         groups = {key: group for key, group in instance.groups.items() if group.bound}
         for key in _without_search(instance, groups):
-            lifted, where = _lifted(instance, groups[key])
+            lifted, where = _waiting_alone(instance, groups[key])
             assert verify(lifted, Placement.of(where)) == [], f"seed {seed}\n{describe(instance)}"
             told += 1
     assert told >= 60

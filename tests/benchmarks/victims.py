@@ -30,12 +30,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from placer.cores import usable_cores
+from placer.deadline import Deadline
 from placer.disruption import as_asked, outcome_of
 from placer.instance import Instance
-from placer.laboratory.compare import Failed
 from placer.laboratory.deciders import Asked
 from placer.laboratory.generate import generate
 from placer.laboratory.generate.objects import Document
+from placer.laboratory.own_policies import Proposal
 from placer.laboratory.placement_metrics import groups_gaining, victims
 from placer.laboratory.policies.mimicry import PREEMPTING
 from placer.laboratory.sweep.machine import this_machine
@@ -192,12 +193,11 @@ def _command(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, d
 
 def _policy(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, dict[str, Any]]:
     """What another scheduler evicts and binds; it proves nothing."""
-    asked, until = Asked(run.method, seed=run.seed), time.monotonic() + 3 * limits.seconds
+    asked, until = Asked(run.method, seed=run.seed), Deadline.within(3 * limits.seconds)
     ended = run_apart("placer.laboratory.compare:decide", (made.instance, asked), lambda _: None, until)
-    found = ended.value or Failed(f"{ended.how.value} {ended.detail}".strip())
-    if isinstance(found, Failed):
-        raise ValueError(found.error)
-    return found.placement, {}
+    if not isinstance(ended.value, Proposal):
+        raise ValueError(f"{ended.how.value} {ended.detail}: {ended.value}")
+    return ended.value.placement, {}
 
 
 def judged(instance: Instance, placement: Placement) -> dict[str, Any]:

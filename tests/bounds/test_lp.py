@@ -14,6 +14,7 @@ import pytest
 from placer.bounds import NamedBound, bounds_for, lp
 from placer.bounds.lp import NodeClasses, lp_bounds
 from placer.bounds.standalone import Shapes
+from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.dense.dense_builder import make_dense
 from placer.instance import SubGroupPolicy
@@ -203,7 +204,7 @@ def test_without_time_nothing_is_told() -> None:
     pods(world, " ".join(f"s{i}" for i in range(12)), selector={"disk": "ssd"})
     pods(world, "p q r s")
     dense = make_dense(world.instance())
-    assert list(lp_bounds(dense, (0, 0, 0, 0, 0, 0), 0.0)) == []
+    assert list(lp_bounds(dense, (0, 0, 0, 0, 0, 0), Deadline(0.0))) == []
 
 
 def test_the_first_open_value_comes_first_and_then_the_sum() -> None:

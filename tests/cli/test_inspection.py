@@ -8,10 +8,12 @@ import signal
 import pytest
 
 from placer.cli.inspection import Inspection
-from placer.scheduling_pass import Pass, PassOptions
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.earlier_passes import instance_in
+from placer.scheduling_pass import Pass, PassOptions, ReadCluster
 from placer.solve import solve
 from tests.cluster.snapshots import snapshot_of
-from tests.support import node, pod
+from tests.support import Document, node, pod
 from tests.waiting import wait_until
 from tests.world import World
 
@@ -19,6 +21,12 @@ from tests.world import World
 @pytest.fixture
 def inspection() -> Inspection:
     return Inspection({})
+
+
+def reading(*objects: Document) -> ReadCluster:
+    snapshot = snapshot_of([*objects])
+    instance = instance_in(snapshot)
+    return ReadCluster(snapshot, instance, SchedulerCache(snapshot, instance))
 
 
 def logged(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -51,7 +59,8 @@ def test_a_signal_says_what_costs_what(inspection: Inspection, capsys: pytest.Ca
     world.nodes("n1")
     for number in range(3):
         world.pod(f"p{number}")
-    done = Pass(PassOptions(), snapshot=snapshot_of([node("n1")]), result=solve(world.instance(), method="greedy"))
+    done = Pass(PassOptions(), result=solve(world.instance(), method="greedy"))
+    done.read = reading(node("n1"))
     done.seconds = {"snapshot": 1.5, "solve": 2.0}
     inspection.begun(done)
     inspection.ended(done)
@@ -85,7 +94,9 @@ def test_a_pass_under_way_says_whose_text_is_large(inspection: Inspection) -> No
     """Before it has decided, so that one that hangs can be asked."""
     large = pod("p", namespace="evil", **{f"example.com/r{number}": 1 for number in range(100)})
     small = [pod(name, namespace="ml") for name in ("a", "b")]
-    inspection.begun(Pass(PassOptions(), snapshot=snapshot_of([node("n1"), *small, large])))
+    done = Pass(PassOptions())
+    done.read = reading(node("n1"), *small, large)
+    inspection.begun(done)
     texts = [line for line in inspection.statusz().splitlines() if line.startswith("text of ")]
     assert [line.split(":")[0] for line in texts] == ["text of evil", "text of ml"]
     assert "1 pod, " in texts[0]

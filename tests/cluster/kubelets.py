@@ -18,7 +18,7 @@ from typing import Any
 
 from placer.instance import Node
 from placer.instance.numa import TopologyManager
-from placer.instance.numa.numa_demand import DemandPool
+from placer.instance.numa.node_resource_topology import DemandPool
 from placer.instance.requests import pod_requests
 from placer.kube.pod import PodManifest
 from placer.quantity import Resources

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from placer.cluster import Client
 from placer.cluster.writing.lease import LeaseOptions
 from placer.cluster.writing.plan_execution import BindingOptions
 from placer.scheduling_loop import LoopObserver, run_loop
-from placer.scheduling_pass import Pass, PassOptions, make_pass
+from placer.scheduling_pass import MakePass, Pass, PassOptions, make_pass
 from tests.cluster.server import ControlPlane
 from tests.waiting import wait_until
 
@@ -58,7 +58,7 @@ class Loop:
     @property
     def bound(self) -> int:
         """Pods that it has bound so far."""
-        return sum(len(gang.bound) for each in self.passes for gang in each.gangs)
+        return sum(len(gang.bound) for each in self.passes for gang in each.bound.gangs)
 
     def wait_for_passes(self, count: int) -> None:
         """Wait until so many have ended."""
@@ -76,7 +76,7 @@ def looping(
     method: str = "greedy",
     gates: bool = False,
     client: Client | None = None,
-    make: Callable[..., None] = make_pass,
+    make: MakePass = make_pass,
     **changes: Any,
 ) -> Iterator[Loop]:
     """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one.

@@ -196,7 +196,11 @@ def test_a_loop_goes_on_with_the_next_token_as_if_nothing_had_happened(
         wait_until(lambda: loop.bound == 4, "the binding of what came after the end of the token")
         cluster.create(live_pod("third", cpu=1))
         wait_until(lambda: loop.bound == 5, "another one")
-        assert [(each.error, each.troubles) for each in loop.passes if each.error or each.troubles] == []
+        assert [
+            (each.report.error, each.report.troubles)
+            for each in loop.passes
+            if each.report.error or each.report.troubles
+        ] == []
     assert loop.reasons == []
     lease = cluster.get("/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer")
     assert "holderIdentity" not in lease["spec"]  # it was given back, which the old token could not
@@ -213,7 +217,9 @@ def test_a_loop_without_a_token_tells_why_and_goes_on_when_there_is_one(
         source.lose()
         tokens.revoke(old)
         cluster.create(*gang("second", 2))
-        wait_until(lambda: any(source.missing in (each.error or "") for each in loop.passes), "a pass that says it")
+        wait_until(
+            lambda: any(source.missing in (each.report.error or "") for each in loop.passes), "a pass that says it"
+        )
         assert loop.bound == 2
         source.give(tokens.issue())
         wait_until(lambda: loop.bound == 4, "the binding of what came meanwhile")

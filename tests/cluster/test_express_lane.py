@@ -19,7 +19,7 @@ from placer.methods import process
 from placer.methods.process import ProcessEnd, ProcessResult
 from placer.placement import Placement
 from placer.result import Termination
-from placer.scheduling_pass import Pass, PassOptions, run_pass
+from placer.scheduling_pass import LoopMemory, Pass, PassOptions, Session, run_pass
 from placer.solve import solve
 from placer.verify import verify
 from tests.cluster.caches import mine
@@ -335,8 +335,8 @@ class Seen(Double):
 def passing(server: Double, stop: threading.Event, **changes: Any) -> Pass:
     """A pass of a loop at a double."""
     options = PassOptions(time_limit=None, workers=1, every=60.0, lease=LeaseOptions(renew_deadline=600, duration=900))
-    done = Pass(replace(options, **changes), arrivals=Arrivals())
-    run_pass(server, done, stop)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    done = Pass(replace(options, **changes), LoopMemory(arrivals=Arrivals()))
+    run_pass(Session(server, stop), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     return done
 
 
@@ -362,8 +362,8 @@ def test_a_single_pod_is_bound_while_the_search_runs(unproved: None, slow: Slow)
     slow(lambda: server.is_bound.wait(_NEVER))
     done = passing(server, threading.Event())
     assert server.bound == {"small": "n1"}
-    assert [(gang.key.name, gang.state) for gang in done.gangs] == [("small", GangState.BOUND)]
-    assert sum(len(batch.bindings) for batch in done.plan.batches) == 1
+    assert [(gang.key.name, gang.state) for gang in done.bound.gangs] == [("small", GangState.BOUND)]
+    assert sum(len(batch.bindings) for batch in done.bound.plan.batches) == 1
     assert done.result is not None
     assert {key.name for key in done.result.reasons} == {"hard"}
 
@@ -374,7 +374,7 @@ def test_in_a_pass_that_stands_alone_nothing_goes_first(
     monkeypatch.setattr(process, "run_apart", lambda *_: ProcessResult(ProcessEnd.KILLED))
     server = Seen([node("n1", cpu=8), *HARD, live_pod("small", cpu=1)])
     done = Pass(PassOptions(time_limit=None, workers=1))
-    run_pass(server, done, threading.Event())  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     assert "lane" not in done.seconds
     assert server.bound == {"small": "n1"}
 
@@ -390,7 +390,7 @@ def test_a_stop_while_a_search_runs_ends_it(unproved: None, slow: Slow) -> None:
 
     slow(stopped)
     done = passing(server, stop)
-    assert done.interrupted
+    assert done.report.interrupted
     assert done.result is not None
     assert done.result.termination is Termination.INTERRUPTED
 
@@ -405,16 +405,16 @@ def test_what_was_bound_is_told_where_nothing_is_decided(
         raise ClusterError("broken")
 
     monkeypatch.setattr(process, "run_apart", broken)
-    done = Pass(PassOptions(time_limit=None, workers=1, every=60.0), arrivals=Arrivals())
+    done = Pass(PassOptions(time_limit=None, workers=1, every=60.0), LoopMemory(arrivals=Arrivals()))
     with pytest.raises(ClusterError, match="broken"):
-        run_pass(server, done, threading.Event())  # type: ignore[arg-type]  # it has what a pass asks of a client
-    assert [gang.key.name for gang in done.gangs] == ["small"]
+        run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    assert [gang.key.name for gang in done.bound.gangs] == ["small"]
 
 
 def test_a_loop_waits_for_no_kubelet_and_a_pass_alone_does() -> None:
     options = PassOptions()
     assert Pass(options).binding.settle == options.binding.settle == 5.0
-    assert Pass(options, arrivals=Arrivals()).binding.settle == 0.0
+    assert Pass(options, LoopMemory(arrivals=Arrivals())).binding.settle == 0.0
 
 
 def test_what_the_server_does_not_take_is_left_and_not_tried_twice(unproved: None, slow: Slow) -> None:
@@ -428,5 +428,5 @@ def test_what_the_server_does_not_take_is_left_and_not_tried_twice(unproved: Non
     server = Refusing([node("n1", cpu=8), *HARD, live_pod("small", cpu=1)])
     slow(lambda: server.is_bound.wait(_NEVER))
     done = passing(server, threading.Event())
-    assert not any(gang.bound for gang in done.gangs)
-    assert [gang.state for gang in done.gangs] == [GangState.LEFT]
+    assert not any(gang.bound for gang in done.bound.gangs)
+    assert [gang.state for gang in done.bound.gangs] == [GangState.LEFT]

@@ -189,7 +189,7 @@ def test_a_loop_begins_a_pass_when_a_gated_pod_comes(
         loop.wait_for_passes(len(loop.passes) + 1)
         cluster.delete(f"{PODS}/train-0")  # it was released, and held its room
         wait_until(lambda: loop.bound == 3, "the release of what waits")
-        assert not any(each.error or each.troubles for each in loop.passes)
+        assert not any(each.report.error or each.report.troubles for each in loop.passes)
     assert (only_nodes(cluster), gated(cluster)) == ({"train-1": "n1", "waits": "n1"}, set())
 
 

@@ -13,10 +13,11 @@ from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Response
 from placer.cluster.writing import rolling_back, status_writer
+from placer.cluster.writing.lease import NoElection
 from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusReport
 from placer.instance import GroupKey, Key
-from placer.scheduling_pass import Pass, PassOptions, run_pass
+from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
@@ -171,7 +172,7 @@ def test_names_of_any_length_are_told_in_short() -> None:
 
     server = Listening([*good(), live_pod("odd", namespace=EVIL, group="x" * 60_000, cpu=1)], [])
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    run_pass(server, done, threading.Event())  # type: ignore[arg-type]
+    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]
     (message,) = told
     assert len(message) < 4_100
     assert message.startswith("InvalidGroup")
@@ -270,18 +271,19 @@ def rolled_back(
 
     monkeypatch.setattr(rolling_back, "roll_back", go)
     server: Any = ListServer({})
-    keys = [gang.key for gang in done.gangs]
+    gangs = done.bound.gangs
+    keys = [gang.key for gang in gangs]
 
     def forbidden() -> str | None:
-        return done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
+        return done.elector.lost or ("the pass was to end" if stop.is_set() else None)
 
-    done.gangs = rolling_back.roll_back_in_turn(server, snapshot_of([node("n1")]), done.gangs, keys, forbidden)
+    done.bound.gangs = rolling_back.roll_back_in_turn(server, snapshot_of([node("n1")]), gangs, keys, forbidden)
     return went
 
 
 def half(*names: str) -> Pass:
     done = Pass(PassOptions())
-    done.gangs = outcomes(*names)
+    done.bound.gangs = outcomes(*names)
     return done
 
 
@@ -291,7 +293,7 @@ def test_thousands_of_one_namespace_do_not_hold_up_a_pass(monkeypatch: pytest.Mo
     went = rolled_back(monkeypatch, done, seconds=0.09)
     assert went[:2] == ["evil/0000", "other/a"]
     assert len(went) < 6
-    left = [gang.reason for gang in done.gangs if gang.reason]
+    left = [gang.reason for gang in done.bound.gangs if gang.reason]
     assert left == ["not rolled back: there was no time for it in this pass"] * (1_001 - len(went))
 
 
@@ -299,13 +301,15 @@ def test_whether_we_may_is_asked_before_each_gang_that_goes_back(monkeypatch: py
     """Another pass may have begun to complete it."""
     done, asked = half("a/1", "a/2", "a/3"), []
 
-    def lost() -> str | None:
-        asked.append(1)
-        return "the Lease is another's" if len(asked) > 1 else None
+    class Elector(NoElection):
+        @property
+        def lost(self) -> str | None:  # type: ignore[override]
+            asked.append(1)
+            return "the Lease is another's" if len(asked) > 1 else None
 
-    done.lost = lost
+    done.elector = object.__new__(Elector)
     assert rolled_back(monkeypatch, done) == ["a/1"]
-    assert [gang.reason for gang in done.gangs[1:]] == ["not rolled back: the Lease is another's"] * 2
+    assert [gang.reason for gang in done.bound.gangs[1:]] == ["not rolled back: the Lease is another's"] * 2
 
 
 def test_a_pass_that_is_to_end_rolls_no_further_gang_back(monkeypatch: pytest.MonkeyPatch) -> None:

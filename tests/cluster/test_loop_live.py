@@ -59,7 +59,7 @@ def test_what_comes_is_bound_without_waiting_for_the_period(
         wait_until(lambda: loop.bound == 6, "the binding of two")
         cluster.delete(f"/api/v1/namespaces/default/pods/{next(iter({'whole', 'other'} & bound(cluster).keys()))}")
         wait_until(lambda: loop.bound == 7, "the binding of the third, in the room of one that is gone")
-        assert not any(each.error or each.troubles for each in loop.passes)
+        assert not any(each.report.error or each.report.troubles for each in loop.passes)
     assert "holderIdentity" not in cluster.get(LEASE)["spec"]
 
 
@@ -95,7 +95,7 @@ def test_what_it_does_itself_begins_no_pass(cluster: Api, control_plane: Control
         cluster.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"unread": "text"}}})
         cluster.create(node("n2", cpu=1))  # the first that may help
         wait_until(lambda: loop.bound == 5, "the binding of what waits")
-        assert [len(each.plan.batches) for each in loop.passes] == [1, 1]
+        assert [len(each.bound.plan.batches) for each in loop.passes] == [1, 1]
 
 
 @pytest.mark.exhaustive
@@ -153,7 +153,8 @@ def test_what_a_kubelet_rejects_between_passes_is_known_though_the_pod_is_delete
         cluster.create(of_a_job("second", cpu=6))
         wait_until(lambda: loop.bound == 2, "the binding of the next one")
         assert bound(cluster) == {"second": "n2"}
-        assert loop.passes[-1].cooling == {"n1"}
+        assert (read := loop.passes[-1].read) is not None
+        assert read.cooling == {"n1"}
 
 
 def test_one_beside_it_stands_by_and_takes_over(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
@@ -179,7 +180,7 @@ def test_a_pass_that_is_over_is_forgotten_though_nobody_looks_for_garbage(
             for number in range(3):
                 cluster.create(live_pod(f"p-{number}", cpu=1))
                 wait_until(lambda: loop.bound == number + 1, "its binding")  # noqa: B023 (called at once)
-            kept = [weakref.ref(each.snapshot) for each in loop.passes if each.snapshot is not None]
+            kept = [weakref.ref(each.read.snapshot) for each in loop.passes if each.read is not None]
             loop.passes.clear()
             loop.wait_for_passes(1)
             loop.passes.clear()
@@ -221,7 +222,7 @@ def test_a_pause_after_passes_that_failed_keeps_nothing_of_what_happens(
     other = policy() | {"metadata": {"name": "other"}}
     cluster.create(node("n1", cpu=8), live_pod("a", cpu=9), policy(), other)
     with looping(control_plane, 1.0) as loop:
-        assert "Policy" in str(loop.passes[0].error)
+        assert "Policy" in str(loop.passes[0].report.error)
         cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: "look into it"}}})
         wait_until(lambda: bool(loop.reasons), "the pause")
         nudging = [each for each in threading.enumerate() if each.name == "nudge"]
@@ -248,7 +249,7 @@ def test_a_server_that_is_away_ends_passes_and_not_the_loop(
     cluster.create(node("n1", cpu=8))
     with looping(control_plane, 1.0, url=proxy.url) as loop:
         proxy.rule = lambda _method, path, _times: None if "leases" in path else Spoil(status=503)
-        wait_until(lambda: loop.passes[-1].error is not None, "a pass that ends with an error")
+        wait_until(lambda: loop.passes[-1].report.error is not None, "a pass that ends with an error")
         cluster.create(live_pod("a", cpu=1))
         proxy.rule = lambda *_: None
         wait_until(lambda: loop.bound == 1, "the binding when it is back")
@@ -263,7 +264,7 @@ def test_a_stream_that_is_silent_is_not_taken_for_a_quiet_cluster(
     proxy.rule = lambda _method, path, _times: Spoil(stalls_after=0) if path == "/api/v1/nodes?watch" else None
     with looping(control_plane, 1.0, url=proxy.url) as loop:
         cluster.create(node("n1", cpu=8))
-        wait_until(lambda: any(each.plan.batches for each in loop.passes), "a plan with the node")
+        wait_until(lambda: any(each.bound.plan.batches for each in loop.passes), "a plan with the node")
         proxy.rule = lambda *_: None
         wait_until(lambda: bound(cluster) == {"a": "n1"}, "its binding")
 
@@ -278,7 +279,7 @@ def test_what_a_silent_stream_keeps_back_within_a_pass_is_asked_for(
     cluster.create(node("n1", cpu=8), *gang("train", 2, cpu=4))
     proxy.rule = silent("/api/v1/pods")
     with looping(control_plane, NEVER, url=proxy.url) as loop:
-        (left,) = loop.passes[0].gangs
+        (left,) = loop.passes[0].bound.gangs
         assert (left.reason, bound(cluster)) == ("the room is gone on Node n1: cpu 8 of 7 left", {"thief": "n1"})
 
 
@@ -296,7 +297,7 @@ def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
         wait_until(lambda: loop.bound == 2, "its binding")
         path = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
         loop.wait_for_passes(len(loop.passes) + 2)  # by then the watch was refused
-        (trouble,) = loop.passes[-1].troubles
+        (trouble,) = loop.passes[-1].report.troubles
         assert trouble.startswith(f"{path} was listed again: {path}: 403")
 
 
@@ -332,7 +333,7 @@ def test_a_loop_ends_as_the_last_pass_that_was_not_broken_off(codes: list[int | 
             continue
         done = Pass(PassOptions())
         teller.begun(done)
-        done.interrupted, done.exit_code = each is None, each or 0
+        done.report.interrupted, done.report.exit_code = each is None, each or 0
         teller.ended(done)
     assert teller.exit_code == code
 
@@ -342,7 +343,7 @@ def test_who_reads_the_line_of_a_pass_and_interrupts_at_once_gets_its_exit_code(
     binds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signals, done, told = StopSignals(), Pass(PassOptions()), []
-    done.exit_code = 3
+    done.report.exit_code = 3
     teller = running_command._LoopTeller(signals, lambda _: None, None)
 
     def tell(each: Pass, _format: str | None) -> None:

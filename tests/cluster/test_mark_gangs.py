@@ -16,7 +16,7 @@ from placer.cluster.writing.plan_execution import BindingOptions
 from placer.instance import Instance
 from placer.instance.instance_builder import make_instance
 from placer.instance.pod_states import HOLD_GATE
-from placer.scheduling_pass import Pass, PassOptions, run_pass
+from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.test_any_object import Double, pass_at
 from tests.cluster.test_earlier_passes import recorded
@@ -71,8 +71,8 @@ def test_under_gates_it_is_released_whole(system: str) -> None:
     server = Double(documents, [])
     binding = BindingOptions(grace=0.1, settle=0.0)
     done = Pass(PassOptions(method="greedy", time_limit=None, gates=True, binding=binding))
-    run_pass(server, done, threading.Event())  # type: ignore[arg-type]  # it has what a pass asks of a client
-    planned = {bind.pod.name for batch in done.plan.batches for bind in batch.bindings}
+    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    planned = {bind.pod.name for batch in done.bound.plan.batches for bind in batch.bindings}
     assert planned == {"fits-0", "fits-1"}
 
 

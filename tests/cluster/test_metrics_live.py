@@ -210,8 +210,8 @@ def test_pods_that_a_pass_moves_are_counted_whatever_they_are_called_then(
     ):
         first = loop.passes[0]
         found = told(server)
-        assert first.disruption is not None
-        assert len(first.disruption.moved) == found["placer_disturbed_pods_total", "moved"] > 0
+        assert first.report.disruption is not None
+        assert len(first.report.disruption.moved) == found["placer_disturbed_pods_total", "moved"] > 0
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == loop.bound > 2
         assert found["scheduler_schedule_attempts_total", "placer", "error"] == 0
 
@@ -223,7 +223,7 @@ def test_what_was_planned_and_not_bound_is_an_error_though_others_were_bound_ins
     world.pod("a")
     done = Pass(PassOptions(), result=solve(world.instance(), method="greedy"))
     moved = PlannedBinding(Key("default", "moved-again"), "uid", "n1")
-    done.gangs = [GangOutcome(GroupKey("", "default", "moved-again"), GangState.BOUND, (moved,))]
+    done.bound.gangs = [GangOutcome(GroupKey("", "default", "moved-again"), GangState.BOUND, (moved,))]
     metrics.ended(done)
     with MetricsServer(("127.0.0.1", 0), metrics) as server:
         found = told(server)
@@ -244,8 +244,8 @@ def test_what_was_evicted_and_what_was_stale_is_counted(metrics: LoopMetrics) ->
     world.nodes("n1")
     done = Pass(PassOptions(), result=solve(world.instance(), method="greedy"))
     pods = [Key("default", name) for name in ("a", "b", "c")]
-    done.disruption = DisruptionReport(planned=3, evicted=pods, moved={pods[0]: Key("default", "a-again")})
-    done.plan = BindingPlan(stale=frozenset({GroupKey("PodGroup", "default", "g")}))
+    done.report.disruption = DisruptionReport(planned=3, evicted=pods, moved={pods[0]: Key("default", "a-again")})
+    done.bound.plan = BindingPlan(stale=frozenset({GroupKey("PodGroup", "default", "g")}))
     metrics.ended(done)
     with MetricsServer(("127.0.0.1", 0), metrics) as server:
         found = told(server)
@@ -259,7 +259,7 @@ def test_passes_that_could_not_be_saved_are_counted(metrics: LoopMetrics) -> Non
     result = solve(world.instance(), method="greedy")
     for why in ("/full: cannot be written: No space left on device", None, "/full: cannot be written"):
         done = Pass(PassOptions(), result=result)
-        done.not_saved = why
+        done.report.not_saved = why
         metrics.ended(done)
     with MetricsServer(("127.0.0.1", 0), metrics) as server:
         assert told(server)["placer_unsaved_passes_total",] == 2
@@ -284,7 +284,7 @@ def test_a_pass_that_decided_nothing_is_counted_by_how_it_ended(
 ) -> None:
     done = Pass(PassOptions())
     for name, value in changes.items():
-        setattr(done, name, value)
+        setattr(done.report, name, value)
     metrics.ended(done)
     with MetricsServer(("127.0.0.1", 0), metrics) as server:
         assert told(server)["placer_passes_total", outcome] == 1

@@ -185,7 +185,7 @@ def test_a_pass_goes_on_and_says_so_until_somebody_deletes_it() -> None:
     server = ConfigMaps(good(), broken("gangs"))
     _, done = pass_at(server)
     assert good_ones(server) == ALL_GOOD
-    assert len(done.troubles) == 2
+    assert len(done.report.troubles) == 2
     assert server.data is not None
     assert {"unreadable-gangs", "unreadable-pods"} < server.data.keys()
     found = "found unreadable-gangs, unreadable-pods, which could not be read"
@@ -268,7 +268,7 @@ def values(metrics: LoopMetrics) -> dict[tuple[str, ...], float]:
 def test_metrics_tell_what_had_no_room_and_what_could_not_be_read() -> None:
     metrics, done = LoopMetrics("placer"), Pass(PassOptions())
     done.record = RecordedGangs(apart={"unreadable-gangs": "A"}, size=5)
-    done.unrecorded.update(rejected=3, gangs=2)
+    done.report.unrecorded.update(rejected=3, gangs=2)
     metrics.ended(done)
     found = values(metrics)
     assert (found["placer_record_bytes",], found["placer_record_unreadable",]) == (5, 1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.planning.room_to_complete import RoomToComplete, with_room_to_complete
+from placer.cluster.planning.room_to_complete import with_room_to_complete
 from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.earlier_passes import Prepared, instance_in, prepared
 from placer.cluster.reading.gang_record import GangRecord, HeldRoom, digests, shape, shapes_of
@@ -68,10 +68,10 @@ def held(
     """The cluster, the same as it is decided upon, and where room is held."""
     snapshot = snapshot_of([*NODES, *documents])
     made = prepared(snapshot, (), record, NOW, **options)
-    room = with_room_to_complete(snapshot, made, decide, 300, NOW)
-    waits = [each for each in room.made.instance.pods.values() if each.state is PodState.NOMINATED]
-    assert bool(waits) == bool(room.reasons)
-    return room.snapshot, room.made, sorted(str(each.node) for each in waits)
+    kept, found, reasons = with_room_to_complete(snapshot, made, decide, 300, NOW)
+    waits = [each for each in found.instance.pods.values() if each.state is PodState.NOMINATED]
+    assert bool(waits) == bool(reasons)
+    return kept, found, sorted(str(each.node) for each in waits)
 
 
 def placed(made: Prepared) -> dict[str, str]:
@@ -98,7 +98,7 @@ def test_what_of_a_half_bound_gang_has_room_in_its_rack_is_held_there() -> None:
 def test_why_it_waits_is_told_without_the_room_that_is_held_for_it() -> None:
     snapshot = snapshot_of([*NODES, *HALF, *OTHERS, *taken("a2")])
     made = prepared(snapshot, (), begun("half", 4), NOW)
-    (reason,) = with_room_to_complete(snapshot, made, decide, 300, NOW).reasons.values()
+    (reason,) = with_room_to_complete(snapshot, made, decide, 300, NOW)[2].values()
     assert reason.message.endswith("that of its placed pods (rack-a, tier 1) has room for 1, 1 too few")
 
 
@@ -127,10 +127,10 @@ def test_without_others_that_wait_nothing_is_held_and_nothing_decided() -> None:
     def never(_: Instance) -> Result:
         raise AssertionError
 
-    assert with_room_to_complete(snapshot, made, never, 300, NOW) == RoomToComplete(snapshot, made)
+    assert with_room_to_complete(snapshot, made, never, 300, NOW) == (snapshot, made, {})
     new = snapshot_of([*NODES, *OTHERS])
     made = prepared(new, (), begun("half", 4), NOW)
-    assert with_room_to_complete(new, made, never, 300, NOW) == RoomToComplete(new, made)
+    assert with_room_to_complete(new, made, never, 300, NOW) == (new, made, {})
 
 
 def test_no_more_is_held_than_the_gang_had_when_it_was_begun() -> None:
@@ -210,5 +210,5 @@ def test_where_all_has_room_after_all_whoever_decides_finds_it() -> None:
 
     snapshot = snapshot_of([*NODES, *HALF, *OTHERS])
     made = prepared(snapshot, (), begun("half", 4), NOW)
-    assert with_room_to_complete(snapshot, made, late, 300, NOW) == RoomToComplete(snapshot, made)
+    assert with_room_to_complete(snapshot, made, late, 300, NOW) == (snapshot, made, {})
     assert len(calls) == 2

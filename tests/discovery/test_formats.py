@@ -14,7 +14,7 @@ import yaml
 
 from placer.cli import main
 from placer.discovery import discover_file
-from placer.discovery.hosts import NodeNames
+from placer.discovery.formats import NodeNames
 from placer.errors import BadInstance
 from tests.discovery.fabrics import three_tiers
 from tests.discovery.test_slurm import BLOCKS, TREE, YAML

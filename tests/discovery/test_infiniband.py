@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.discovery import hyper_nodes
-from placer.discovery.discovery import Discovery
 from placer.discovery.infiniband import discover_infiniband
+from placer.discovery.switches import Discovery
 from placer.errors import BadInstance
 from tests.discovery.fabrics import ibnetdiscover, three_tiers
 from tests.examples import examples

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.discovery.discovery import Discovery
-from placer.discovery.hostlist import MOST_NAMES, expand
-from placer.discovery.slurm import discover_topology_conf, discover_topology_yaml
+from placer.discovery.slurm import MOST_NAMES, discover_topology_conf, discover_topology_yaml, expand
+from placer.discovery.switches import Discovery
 from placer.errors import BadInstance, UsageError
 from tests.examples import examples
 

@@ -20,7 +20,7 @@ from placer.dense import Solution
 from placer.dense.dense_builder import make_dense
 from placer.explain.cases import Case
 from placer.explain.explanation import Explanation, explain, find_group
-from placer.explain.lifts import RULES_OF, lift
+from placer.explain.lifts import RULES_OF, lift_causes
 from placer.instance import GroupKey, Instance
 from placer.manifests import from_documents
 from placer.methods.events import Event, Improved, SearchOptions
@@ -61,7 +61,7 @@ def ready_placements(instance: Instance, key: GroupKey, lifted: Iterable[str]) -
     """Placements of the group alone that make it ready with the rules of some causes switched off."""
     lifted = set(lifted)
     asks = frozenset(lifted & {"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClosed", "QueueCapability"})
-    lone = lift(carried_out(instance, Placement(), key), key, asks)
+    lone = lift_causes(carried_out(instance, Placement(), key), key, asks)
     off = lone.policy.rules_off | {rule for code in lifted - asks for rule in RULES_OF[code]}
     lone = replace(lone, policy=replace(lone.policy, rules_off=off))
     return (each for each in placements(lone) if Outcome(lone, each).ready(lone.groups[key]))

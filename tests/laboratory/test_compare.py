@@ -15,8 +15,9 @@ import yaml
 from placer.cli import main
 from placer.errors import UsageError
 from placer.instance import Instance
-from placer.laboratory.compare import DEFAULT, ComparisonRow, Decided, Failed, beside_proofs, compare, decide
+from placer.laboratory.compare import DEFAULT, ComparisonRow, beside_proofs, compare, decide
 from placer.laboratory.deciders import NAMES, Asked
+from placer.laboratory.own_policies import Proposal
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult
@@ -191,15 +192,15 @@ def test_what_fails_is_a_row_with_its_error(here: list[Asked], monkeypatch: pyte
 
 def test_a_fault_of_the_arguments_is_the_rows_error() -> None:
     found = decide(instance_of(node("a")), Asked("kube-default", {"plugins": 5}), lambda _: None)
-    assert isinstance(found, Failed)
+    assert isinstance(found, ComparisonRow)
     assert found.exit_code == 3
-    assert "plugins: found" in found.error
+    assert "plugins: found" in (found.error or "")
 
 
 def test_the_process_tells_who_it_is_and_when_the_decision_is_there() -> None:
     told: list[int | None] = []
     found = decide(instance_of(node("a"), pod("p", cpu=1)), Asked("as-is"), told.append)
-    assert isinstance(found, Decided)
+    assert isinstance(found, Proposal)
     assert (found.placement, found.bounds, found.weight_bound) == (Placement(), (), None)
     assert told[0] is not None
     assert told[1:] == [None]

@@ -92,14 +92,14 @@ def test_a_group_is_compared_by_the_first_pass_that_admits_it(
         for name, passes in (("old", old), ("new", new))
     ]
     found = compare_series(*series)
-    assert {name for name, count in found.counts.items() if count} == {difference}
-    assert [each.difference for each in found.differing] == ([difference] if difference in DIFFERENCES else [])
+    assert {name for name, count in found["groups"].items() if count} == {difference}
+    assert [each["difference"] for each in found["items"]] == ([difference] if difference in DIFFERENCES else [])
 
 
 def test_who_was_never_seen_is_no_difference(tmp_path: Path) -> None:
     found = compare_series(saved(tmp_path / "old", {FIRST: {"p1": on("a")}}), saved(tmp_path / "new", {FIRST: {}}))
-    assert found.counts["unseen"] == 1
-    assert found.differing == ()
+    assert found["groups"]["unseen"] == 1
+    assert found["items"] == []
 
 
 def test_gangs_are_compared_by_their_pods_too() -> None:
@@ -109,8 +109,8 @@ def test_gangs_are_compared_by_their_pods_too() -> None:
         document["groups"][0] |= {"kind": "PodGroup", "placed": placed}
         series.append(PassSeries("x"))
         series[-1].add(FIRST_TIME, document)
-    assert [each.difference for each in compare_series(*series).differing] == ["more"]
-    assert [each.difference for each in compare_series(*reversed(series)).differing] == ["fewer"]
+    assert [each["difference"] for each in compare_series(*series)["items"]] == ["more"]
+    assert [each["difference"] for each in compare_series(*reversed(series))["items"]] == ["fewer"]
 
 
 def test_counts_come_first_and_groups_by_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from placer import deadline
+from placer.deadline import Deadline
 from placer.methods import fork_server, process
 from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 from tests.waiting import wait_until
@@ -33,8 +35,9 @@ def over_after(monkeypatch: pytest.MonkeyPatch) -> OverAfter:
     """A clock that goes far ahead with the first event: no test waits, and none depends on how soon it comes."""
 
     def make(events: list[Any]) -> Callable[[object], None]:
-        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (3600 if events else 0))
-        monkeypatch.setattr(process, "time", clock)
+        now = time.monotonic
+        clock = SimpleNamespace(monotonic=lambda: now() + (3600 if events else 0))
+        monkeypatch.setattr(deadline, "time", clock)
         return events.append
 
     return make
@@ -50,7 +53,7 @@ def test_events_arrive_in_order_and_the_value_returns() -> None:
 @pytest.mark.parametrize("search", ["hangs", "hangs_deaf"])
 def test_a_search_that_hangs_is_killed_and_its_events_stay(search: str, over_after: OverAfter) -> None:
     events: list[object] = []
-    ended = run_apart(f"searches:{search}", (), over_after(events), deadline=time.monotonic() + 600)
+    ended = run_apart(f"searches:{search}", (), over_after(events), Deadline.within(600))
     assert ended.how is ProcessEnd.KILLED
     assert events == ["before"]
 
@@ -87,7 +90,7 @@ def test_one_that_stops_before_it_reads_does_not_hold_us_up(tmp_path: Path, monk
     stopped.chmod(0o755)
     monkeypatch.setattr(process, "SERVER", fork_server.ForkServer())
     monkeypatch.setattr(sys, "executable", str(stopped))
-    ended = run_apart("searches:honest", ("x" * 5_000_000,), lambda _: None, deadline=time.monotonic() + 0.2)
+    ended = run_apart("searches:honest", ("x" * 5_000_000,), lambda _: None, Deadline.within(0.2))
     assert ended.how is ProcessEnd.KILLED
 
 
@@ -209,7 +212,7 @@ def test_an_interrupt_while_the_task_is_handed_over_ends_the_search(
 def test_a_program_that_the_search_started_is_killed_with_it(over_after: OverAfter) -> None:
     """A solver may be one, such as CBC."""
     pids: list[int] = []
-    ended = run_apart("searches:starts_a_program", (), over_after(pids), deadline=time.monotonic() + 600)
+    ended = run_apart("searches:starts_a_program", (), over_after(pids), Deadline.within(600))
     assert ended.how is ProcessEnd.KILLED
     wait_until(lambda: not _runs(pids[0]))
 
@@ -248,7 +251,7 @@ class Endless:
 
 
 def test_no_task_is_written_beyond_the_deadline() -> None:
-    found = run_apart("searches:count", (Endless(),), print, deadline=time.monotonic() + 0.01)
+    found = run_apart("searches:count", (Endless(),), print, Deadline.within(0.01))
     assert found.how is ProcessEnd.KILLED
 
 

@@ -1,1 +1,1 @@
-"""What is to be bound, and whether it still may be: decided from what was read and heard, without a request."""
+"""Bindings and the conditions under which they may be made, from objects and events alone, without a request."""

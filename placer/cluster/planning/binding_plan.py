@@ -1,15 +1,10 @@
-"""What to bind, gang by gang: a pure function of a decision and of what has changed since the snapshot.
+"""The bindings to make, gang by gang: a pure function of a decision and of the changes since the snapshot.
 
-**Whole gangs.** A gang is bound with all the pods that the placement gives a node, or not at all. One of whose pods has
-changed since the snapshot is left for the next pass, and with it every gang that cannot stand without it.
-
-**The order that C10 wants.** A kubelet that aligns chooses zones pod after pod, so on its node a pod follows the one
-before it: after the API server's answer where that is enough (the kubelet hears of bindings in the order in which they
-were made, and sorts those that it hears of together by age), else after the kubelet's own. Gangs that meet on such
-nodes come in the order of the placement too. Where each of them would have to come before the other, the pods of the
-more urgent one come first if the kubelet takes them so; else these gangs are one batch: all of them or none.
-
-Urgent is what has the higher priority, then what stands first in the placement.
+A gang is bound with all pods that the placement gives a node, or not at all. For C10, a pod on a node whose kubelet
+aligns follows the one before it: after the API server's answer where that is enough, since the kubelet sorts pods by
+age, else after the kubelet's own. Gangs that meet on such nodes come in the order of the placement. Where each would
+have to come before the other, the more urgent comes first if the kubelet admits that; else they are one batch. Urgent
+is the higher priority, then the earlier place in the placement.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ _TRIED = 2_000
 
 
 class WaitFor(Enum):
-    """What of the pod before it on the node has to come first, before a pod may be bound."""
+    """The event of the pod before it on the node that a binding waits for."""
 
     NOTHING = "at once"
     BINDING = "after the API server's answer to the pod before"
@@ -59,19 +54,15 @@ class PlannedBinding:
     Parameters
     ----------
     pod, uid
-        The pod of the snapshot; one of the same name with another uid must not get this node.
-    node
-        Where it goes.
+        The pod of the snapshot; another one of its name must not get this node.
     numa_zones
         The zones that the kubelet will choose; empty where C10 does not apply.
-    wait
-        When.
     after
-        The pod before it on the node, which may be of an earlier batch; None where it waits for none.
+        The pod before it on the node, perhaps of an earlier batch; None where it waits for none.
     resource_version
         The version of the pod that was decided upon; empty: any.
     by_release
-        Whether the pod is not bound but released: its hold gate is taken away, and its own scheduler binds it.
+        Whether its hold gate is removed and its own scheduler binds it, in place of a binding.
     """
 
     pod: Key
@@ -86,14 +77,14 @@ class PlannedBinding:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Gangs that are bound together, most often one; what is bound of one of them is bound of all.
+    """Gangs that are bound together, most often one: all of them or none.
 
     Parameters
     ----------
     gangs
-        In the order of their keys.
+        Sorted.
     bindings
-        Each behind the one that it waits for; those that wait for none may all go out at once.
+        Each after the one that it waits for; those that wait for none may all be sent at once.
     """
 
     gangs: tuple[GroupKey, ...]
@@ -102,16 +93,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class BindingPlan:
-    """Everything to bind.
+    """All bindings to make.
 
     Parameters
     ----------
-    batches
-        One after another.
     dropped
-        Gangs that the placement binds and this plan does not: why, in one sentence.
+        Gangs of the placement that are not in this plan, each with the reason.
     stale
-        Those of them that are dropped because the cluster has changed since the snapshot.
+        Dropped gangs whose reason is a change since the snapshot.
     """
 
     batches: tuple[Batch, ...] = ()
@@ -119,12 +108,12 @@ class BindingPlan:
     stale: frozenset[GroupKey] = frozenset()
 
     def after(self, other: BindingPlan) -> BindingPlan:
-        """The two as one, the other first."""
+        """Both plans as one, the other first."""
         dropped = {**other.dropped, **self.dropped}
         return BindingPlan((*other.batches, *self.batches), dropped, other.stale | self.stale)
 
     def without(self, other: BindingPlan) -> BindingPlan:
-        """What is left where the gangs of another plan are done with."""
+        """The plan without the gangs of another one."""
         keys = {*other.dropped, *chain.from_iterable(batch.gangs for batch in other.batches)}
         batches = tuple(batch for batch in self.batches if keys.isdisjoint(batch.gangs))
         dropped = {key: why for key, why in self.dropped.items() if key not in keys}
@@ -138,25 +127,21 @@ def plan_bindings(
     changed: Collection[Key] = (),
     most: int | None = None,
 ) -> BindingPlan:
-    """Say what to bind in which order.
+    """Plan the bindings of a valid placement.
 
     Parameters
     ----------
-    instance
-        The snapshot's.
-    placement
-        A valid one, as ``solve`` gives it.
     identities
-        uid of each pod of the snapshot.
+        Of each pod of the snapshot.
     changed
-        Pods that are not as they were: gone, made anew, bound by another scheduler, edited.
+        Pods that were deleted, made again, bound by another scheduler, or edited.
     most
-        Bindings that may be made: in the order of the plan each batch that still fits, whole. None: any number.
+        Limit of bindings: in the order of the plan each batch that still fits is kept. None: no limit.
 
     Returns
     -------
-    Plan
-        What it drops it gives a reason for; without changes it drops nothing.
+    BindingPlan
+        Without changes and limit it drops nothing.
     """
     gangs = {binding.pod: _gang(instance, binding) for binding in placement.bindings}
     dropped = {
@@ -170,7 +155,6 @@ def plan_bindings(
 
 
 def _over(batches: Iterable[Batch], most: int) -> Iterator[tuple[GroupKey, str]]:
-    """The gangs for which there are no bindings left, and why."""
     left = most
     for batch in batches:
         count = len(batch.bindings)
@@ -189,7 +173,6 @@ def _planned(
     gangs: Mapping[Key, GroupKey],
     without: Mapping[GroupKey, str],
 ) -> BindingPlan:
-    """The plan of what can stand without some gangs."""
     dropped = dict(without)
     kept = _standing(instance, placement, gangs, dropped)
     members: dict[GroupKey, list[int]] = defaultdict(list)
@@ -206,12 +189,11 @@ def _planned(
 
 
 def is_bound_alone(pod: Pod, zones: Collection[str], on_hold: bool) -> bool:
-    """Whether a pod is bound by itself: no other one has to be bound before it or with it."""
+    """Whether no other pod has to be bound before a pod or with it."""
     return group_of_one(pod) is not None and not (zones or on_hold or pod.app_group)
 
 
 def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
-    """The binding of a pod; of one that is in such an order, after the one before it."""
     pod = identities[binding.pod]
     version, on_hold = pod.resource_version, pod.on_hold
     found = PlannedBinding(
@@ -235,7 +217,7 @@ def _gang(instance: Instance, binding: Binding) -> GroupKey:
 def _standing(
     instance: Instance, placement: Placement, gangs: Mapping[Key, GroupKey], dropped: dict[GroupKey, str]
 ) -> Placement:
-    """What is left of a placement without the dropped gangs, and without those that cannot stand without them.
+    """A placement without the dropped gangs, and without those that cannot stand without them.
 
     A kubelet gives pods the lowest zones that fit, so without one pod the next may get another zone and a third none.
     """
@@ -259,7 +241,6 @@ def _standing(
 def _about(
     instance: Instance, violation: Violation, bindings: Iterable[Binding], gangs: Mapping[Key, GroupKey]
 ) -> Iterator[GroupKey]:
-    """Gangs that a violation is about: those of its pods, or of the pods of its AppGroup."""
     for binding in bindings:
         pod = instance.pods[binding.pod]
         names = {f"Pod {binding.pod}", f"AppGroup {pod.app_group}", str(gangs[binding.pod])}
@@ -272,9 +253,9 @@ def _about(
 
 @dataclass(frozen=True, slots=True)
 class _BindingOrder:
-    """The new pods of a node whose kubelet aligns them, in the order in which they are bound.
+    """The new pods of a node whose kubelet aligns them, in the order of their bindings.
 
-    ``wait`` is that of each but the first; ``zones`` are those that the kubelet gives them, None: as in the placement.
+    ``wait`` is that of each but the first; ``zones`` None: those of the placement.
     """
 
     pods: tuple[Key, ...]
@@ -283,7 +264,6 @@ class _BindingOrder:
 
 
 def _binding_orders(instance: Instance, placement: Placement) -> dict[str, _BindingOrder]:
-    """The binding orders, in which pods have to wait for each other, by node, in the order of the placement."""
     found = {}
     for name, pods in Outcome(instance, placement).new_on.items():
         node = instance.aligning_nodes.get(name)
@@ -299,7 +279,7 @@ def _by_gang_if_possible(
     gangs: Mapping[Key, GroupKey],
     urgency: Mapping[GroupKey, tuple[int, int]],
 ) -> dict[str, _BindingOrder]:
-    """The orders, gang by gang where some would each have to come before the other and the kubelet allows it."""
+    """The orders, gang by gang where some would precede each other and the kubelet allows it."""
     parts = _together(_before(urgency, orders.values(), gangs))
     found = dict(orders)
     for name, order in orders.items():
@@ -313,7 +293,6 @@ def _by_gang_if_possible(
 def _before(
     gangs: Iterable[GroupKey], orders: Iterable[_BindingOrder], of: Mapping[Key, GroupKey]
 ) -> dict[GroupKey, set[GroupKey]]:
-    """Each gang to those that come before it on a node."""
     found: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in gangs}
     for order in orders:
         for one, other in pairwise(of[key] for key in order.pods):
@@ -323,7 +302,7 @@ def _before(
 
 
 def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOrder | None:
-    """A binding order other than that of the placement; None where the kubelet would refuse one of its pods."""
+    """Another order than that of the placement; None where the kubelet would refuse one of its pods."""
     node = instance.aligning_nodes[name]
     kubelet = PackedKubelet(node)
     units = [kubelet.units(instance.pods[key].numa) for key in keys]
@@ -343,7 +322,6 @@ def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOr
 def _gang_order(
     urgency: Mapping[GroupKey, tuple[int, int]], orders: Iterable[_BindingOrder], gangs: Mapping[Key, GroupKey]
 ) -> Iterator[tuple[GroupKey, ...]]:
-    """Gangs that are bound together, one after another: of those that may be next, the most urgent."""
     before = _before(urgency, orders, gangs)
     if not any(before.values()):
         yield from ((gang,) for gang in sorted(urgency, key=urgency.__getitem__))
@@ -358,7 +336,6 @@ def _gang_order(
 
 
 def _in_turn(batch: Batch) -> Batch:
-    """The batch with each binding behind the one that it waits for; apart from that as in the placement."""
     here = {each.pod: each for each in batch.bindings}
     found: dict[Key, PlannedBinding] = {}
     for each in batch.bindings:
@@ -370,7 +347,7 @@ def _in_turn(batch: Batch) -> Batch:
 
 
 def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey, tuple[GroupKey, ...]]:
-    """Each gang to those that each come before the other, itself included, sorted: strongly connected components."""
+    """Each gang to its strongly connected component, sorted: gangs that each come before the other."""
     if not any(before.values()):
         return {gang: (gang,) for gang in before}
     import networkx as nx
@@ -380,7 +357,6 @@ def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey,
 
 
 def _meetings(before: Mapping[GroupKey, Iterable[GroupKey]]) -> nx.DiGraph[GroupKey]:
-    """Gangs, each with an edge from those that come before it on a node."""
     import networkx as nx
 
     edges: nx.DiGraph[GroupKey] = nx.DiGraph()

@@ -1,7 +1,7 @@
-"""Which fields of an object a controller writes: those that no other field manager owns, and only where one changes.
+"""Fields of an object that a controller writes: those without another field manager, and only where one changes.
 
-Who owns a field, the API server keeps in ``metadata.managedFields`` (Kubernetes, "Server-Side Apply"). A list that the
-definition does not say to be a map is one field with all that is in it, as ``spec.weights`` of a NetworkTopology is.
+The owners are in ``metadata.managedFields`` (Kubernetes, "Server-Side Apply"). A list that is not declared a map is one
+field with its whole content, as ``spec.weights`` of a NetworkTopology.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class FieldUpdate:
-    """What is to be applied.
+    """An update to apply.
 
     Parameters
     ----------
     document
-        The apply configuration, of the version that was read; None: everything is so already.
+        The apply configuration, of the version that was read; None: nothing changes.
     left
-        Fields that should say something else and that others own, as ``PATH (MANAGER)``.
+        Differing fields of other owners, as ``PATH (MANAGER)``.
     """
 
     document: dict[str, Any] | None
@@ -36,20 +36,17 @@ class FieldUpdate:
 
 
 def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
-    """Compare what fields should say with what they say.
+    """Compare fields with their wanted values.
+
+    A field with its wanted value is left to its owner. A field that is to be removed is, where the controller alone
+    owns it.
 
     Parameters
     ----------
     stored
-        The object as it stands, with its managed fields.
+        The object with its managed fields.
     wanted
-        Path of every field that the controller may write to its value; None: it should not be there.
-
-    Returns
-    -------
-    FieldUpdate
-        A field that equals what is wanted is left to whom it belongs, and nothing is said of it. One that should not be
-        there goes where the controller alone owns it.
+        Path of every field that the controller may write to its value; None: absent.
     """
     owners = {path: frozenset(_owners(stored, path)) for path in wanted}
     free = {path for path, found in owners.items() if found <= {_OURS}}
@@ -61,17 +58,14 @@ def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
 
 
 def _given(wanted: Mapping[Path, Any]) -> dict[Path, Any]:
-    """Fields that should be there."""
     return {path: value for path, value in wanted.items() if value is not None}
 
 
 def _differing(stored: Document, wanted: Mapping[Path, Any]) -> list[Path]:
-    """Fields that should say something else than they do."""
     return [path for path, value in _given(wanted).items() if _value(stored, path) != value]
 
 
 def _owned(owners: Mapping[Path, frozenset[tuple[str, str]]]) -> set[Path]:
-    """Fields that the controller owns, alone or with others."""
     return {path for path, found in owners.items() if _OURS in found}
 
 
@@ -84,7 +78,6 @@ _OURS = (FIELD_MANAGER, "Apply")
 
 
 def _owners(stored: Document, path: Path) -> Iterator[tuple[str, str]]:
-    """Managers that own a field, or something in it."""
     for entry in stored["metadata"].get("managedFields") or ():
         fields: Any = entry.get("fieldsV1") or {}
         for name in path:

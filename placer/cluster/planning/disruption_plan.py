@@ -1,13 +1,7 @@
-"""A placement that disturbs, as the cluster is: what is left of it, whether it still holds, which pods stand for which.
+"""A placement that disturbs, against the cluster as it is now: the steps left, its validity, and replacements of pods.
 
-**Whether it holds** is asked of what is in the cluster now: every pod that it names is the one that was decided upon
-and where it was, all rules hold, and something has to go still.
-
-**A pod that is moved** goes, and its controller makes another one. That one is told by its controller and its role: of
-the new pods of the controller that ask for the same one of its name, else one with its labels, else any.
-
-**Pods of other schedulers are left alone.** What takes their place is bound by their scheduler as soon as there is
-room, so the room that they leave would most often be gone when it is to be used.
+The replacement of a moved pod is a new pod of its controller with the same requests: of its name, else with its labels,
+else any. Pods of other schedulers are protected, since those would refill their room at once.
 """
 
 from __future__ import annotations
@@ -42,24 +36,24 @@ __all__ = [
 
 @dataclass
 class DisruptionReport:
-    """How far a placement that disturbs was carried out.
+    """The progress of a placement that disturbs.
 
     Parameters
     ----------
     planned
-        How many pods were to go.
+        Number of pods that were to leave.
     evicted
-        Pods that were evicted, in order, those that are moved among them.
+        Pods in order, the moved ones among them.
     standing
-        Those of them that were not gone in time.
+        Evicted pods that were not gone in time.
     moved
-        Pod that was moved, or ran on a lost node, to the one that was made in its place, and was bound.
+        Pod that was moved, or ran on a lost node, to its bound replacement.
     not_moved
-        Pods that were evicted to be placed again, and were not: no pod was made in time, or it has no room.
+        Evicted pods without a replacement in time, or without room for it.
     elsewhere
-        Why what gains was placed otherwise than planned; None where it was not.
+        The reason for another placement of the gaining pods than planned; None where there was none.
     trouble
-        Why the plan was not carried out, or not to its end; None where it was.
+        The reason for which the plan was not completed; None where it was.
     """
 
     planned: int = 0
@@ -78,8 +72,10 @@ def owners(snapshot: Snapshot, pods: Iterable[Key]) -> dict[Key, str]:
 
 
 def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instance:
-    """The instance in which pods of other schedulers, of namespaces that are not ours to touch, and those that the
-    server never evicts, since two budgets mean them, are protected.
+    """The instance with pods protected that passes may not evict.
+
+    Those are pods of other schedulers and namespaces, and pods of two disruption budgets, which the server never
+    evicts.
     """
     budgets = Counter(key for budget in instance.budgets if not budget.of_policy for key in budget.pods)
     why = {key: "the server evicts no pod of two disruption budgets" for key, count in budgets.items() if count > 1}
@@ -93,7 +89,7 @@ def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instanc
 
 
 def protecting(instance: Instance, why: Mapping[Key, str]) -> Instance:
-    """The instance in which some pods that run are protected, each for a reason; those that are so already stay so."""
+    """The instance with some running pods protected, each for a reason, unless they were before."""
     pods = dict(instance.pods)
     for key, reason in why.items():
         pod = pods.get(key)
@@ -103,7 +99,7 @@ def protecting(instance: Instance, why: Mapping[Key, str]) -> Instance:
 
 
 def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) -> Instance:
-    """The instance of a snapshot in which what is wanted waits; what the cluster has of it counts as it is there."""
+    """The instance of a snapshot with wanted objects waiting, except those that are in the cluster."""
     there = {_named(item) for item in snapshot.items} if objects else set()
     new = [each for each in objects if _named(each.encode()) not in there]
     if not new:
@@ -113,8 +109,6 @@ def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) 
 
 
 class _NamedObject(ObjectView):
-    """What kind of object it is, and its name."""
-
     kind: str = ""
 
 
@@ -126,7 +120,7 @@ def _named(item: bytes) -> tuple[str, Key]:
 def keeping_room(
     instance: Instance, before: Instance, pods: Mapping[Key, str], freed: Collection[str] = ()
 ) -> Instance:
-    """The instance in which room is held on nodes for pods that do not wait in it, and some domains take nothing.
+    """The instance with room held for pods that do not wait in it, and without room in some domains.
 
     Parameters
     ----------
@@ -135,7 +129,7 @@ def keeping_room(
     pods
         To their nodes.
     freed
-        HyperNodes.
+        HyperNodes that take nothing.
     """
     held = {
         key: replace(before.pods[key], state=PodState.NOMINATED, node=node, group=None) for key, node in pods.items()
@@ -148,16 +142,12 @@ def keeping_room(
 
 
 def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Placement:
-    """What is left of a placement when some of its steps are carried out.
+    """A placement without its first ``done`` steps.
 
     Parameters
     ----------
-    placement
-        With steps.
-    done
-        How many.
     renamed
-        Pods that were made again, by the ones that they stand for.
+        Pods to their replacements.
     """
     steps = placement.steps[done:]
     goes = frozenset(chain.from_iterable(step.go for step in steps))
@@ -186,18 +176,18 @@ def trouble_with(
     decided: Mapping[Key, Identity],
     fits: Callable[[Instance], bool],
 ) -> str | None:
-    """Why a plan may not be carried out any more, in one sentence; None where it may.
+    """A sentence on why a plan no longer holds; None where it does.
 
     Parameters
     ----------
     instance
-        What is in the cluster now.
+        Of the cluster now.
     rest
-        What is left of the plan.
+        The steps left.
     now, decided
-        Which pods there are, and which there were when it was decided.
+        Pods now, and at the time of the decision.
     fits
-        Whether what gains by it has room, in an instance, without anything going.
+        Whether the gaining pods fit into an instance although nothing leaves.
     """
     named = (*(each.pod for each in (*rest.bindings, *rest.moves)), *rest.evictions)
     for key in filter(decided.__contains__, named):  # what is wanted need not be there
@@ -220,14 +210,14 @@ def made_again(
     now: Instance,
     made: Mapping[Key, str],
 ) -> dict[Key, Key]:
-    """Each moved pod to the new one that stands for it, where there is one.
+    """Each moved pod to its replacement, where there is one.
 
     Parameters
     ----------
     moved, made
-        Pods that were moved, and pods that were made since, to the uids of their controllers.
+        Moved pods, and newer pods, to the uids of their controllers.
     before, now
-        The instances that they are in.
+        Their instances.
     """
     free: dict[tuple[object, ...], list[Key]] = defaultdict(list)
     for key, uid in sorted(made.items()):
@@ -255,7 +245,6 @@ def _same_labels(one: Pod, other: Pod) -> bool:
 
 
 def _role(instance: Instance, pod: Pod, owner: str) -> tuple[object, ...]:
-    """What a pod is to its controller, and what it asks for."""
     group = instance.groups.get(pod.group) if pod.group is not None and pod.group.api_group else None
     part = group.sub_groups[pod.sub_group].name if group is not None and pod.sub_group is not None else ""
     name: GroupKey | None = group.key if group is not None else None

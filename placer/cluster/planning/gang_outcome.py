@@ -1,7 +1,4 @@
-"""What became of a gang: all of it is bound, some, or nothing.
-
-Judged is by what is known last: answers of the server, events since, kubelets that rejected.
-"""
+"""The outcome of a gang after bindings, by answers of the server, later events, and rejections by kubelets."""
 
 from __future__ import annotations
 
@@ -25,18 +22,16 @@ __all__ = ["BatchOutcome", "GangOutcome", "GangState", "gang_outcomes"]
 
 @dataclass
 class BatchOutcome:
-    """A batch that went out, or was left.
+    """A batch that was sent, or left.
 
     Parameters
     ----------
-    batch
-        Which.
     bound
-        What the server said was bound.
+        Bindings that the server confirmed.
     failed
-        Other pods of it, with the reason of each.
+        Other pods, with the reason of each.
     left
-        Why nothing of it went out; empty where it did.
+        The reason for which nothing was sent; empty where it was.
     """
 
     batch: Batch
@@ -46,7 +41,7 @@ class BatchOutcome:
 
 
 class GangState(Enum):
-    """What became of a gang."""
+    """State of a gang after a pass."""
 
     BOUND = "bound"  #: all of its bindings
     RELEASED = "released"  #: all of its pods have a node, and schedulers are still to bind some that were released
@@ -58,26 +53,22 @@ class GangState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GangOutcome:
-    """A gang after the pass.
+    """A gang after a pass.
 
     Parameters
     ----------
-    key
-        Which.
-    state
-        See there.
     bound
-        What was bound of it.
+        Its bindings of this pass.
     missing
-        Pods that were planned and are not bound, with the reason of each.
+        Planned pods that are not bound, with the reason of each.
     reason
-        Why it was left or stays half-bound, or when it is tried again after it was rolled back.
+        Why it was left or is still half-bound, or when it is tried again after a roll-back.
     before
-        What earlier passes had bound of it where it was half-bound then.
+        Bindings by earlier passes, where they left it half-bound.
     waiting
-        Pods among these that were released, and that their own scheduler has not bound yet.
+        Released pods among these that their own scheduler has not bound yet.
     since, until
-        Of one that is half-bound: since when, and when it is rolled back at the latest; None: not known, never.
+        Of a half-bound one: since when, and its latest roll-back; None: unknown, never.
     """
 
     key: GroupKey
@@ -92,7 +83,7 @@ class GangOutcome:
 
 
 def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome) -> Iterator[GangOutcome]:
-    """What became of each gang of a batch, after the last that is known of its pods."""
+    """The outcome of each gang of a batch, by the latest state of its pods."""
     if tried.left:
         for key in tried.batch.gangs:
             yield GangOutcome(key, GangState.LEFT, reason=tried.left)
@@ -111,7 +102,6 @@ def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome
 
 
 def _failures(cache: SchedulerCache, tried: BatchOutcome) -> dict[Key, str]:
-    """Why pods of a batch could not be bound, or do not run."""
     return tried.failed | {
         pod: f"the kubelet of Node {each.node} rejected it ({each.reason})" for pod, each in cache.rejected.items()
     }

@@ -1,23 +1,11 @@
-"""Gangs that are half-bound from pass to pass: what is recorded, what they are after one, which are rolled back.
+"""Gangs that are half-bound from pass to pass: record, outcome, roll-back (docs/passes.md, Half-bound gangs).
 
-**Patience.** A gang that stays half-bound holds room that is of no use to it or anybody. When it has been so for longer
-than a pass's patience it is rolled back whole: what this pass and earlier ones bound of it is deleted, and it *backs
-off* before it is tried again, one minute after the first time and twice as long after each further one, an hour at
-most. (Kueue's ``waitForPodsReady`` does the same, with the same figures.)
+Released pods that are not bound count too, since only their deletion brings the gate back; where the gang is ready
+without them, they alone are deleted. Of the gangs whose patience is over, those without waiting pods are rolled back,
+and of the others the less urgent half, since gangs may hold each other's room; the rest begin their patience again.
 
-**Released pods.** A gang of which placer has released pods that their own scheduler does not bind is held to the same
-patience: nothing but to delete a pod puts its gate back. Where the gang is ready without them, they alone go.
-
-**Which goes first.** Gangs may hold each other's room, and then some must go and others need not. Of those whose
-patience is over, those go that nothing can complete, since none of their pods waits; of the others the less urgent
-half, so that of two it is one: those of the lowest priority, among equals the youngest, then the last by name. The
-others have their patience anew.
-
-**Who has the record.** There is room in it for tens of thousands of gangs (:mod:`placer.cluster.reading.gang_record`).
-Where they need more, namespaces have as much of it as each other, and what one does not need is the others'. So who has
-thousands of gangs, half-bound or rolled back, takes it from nobody: what is beyond that is not bound in that pass, but
-for the most urgent gang; of what earlier passes left, it is no longer recorded. How often gangs were rolled back has
-what room all others leave.
+In a full record namespaces share the room equally and pass on the rest. Gangs beyond that are not bound in that pass,
+except the most urgent one, and half-bound ones are forgotten.
 """
 
 from __future__ import annotations
@@ -66,16 +54,16 @@ _COMPLETE = frozenset((GangState.BOUND, GangState.SHORT))
 
 @dataclass(frozen=True, slots=True)
 class RecordedPlan:
-    """What is to be recorded before the first binding goes out.
+    """The record to write before the first binding.
 
     Parameters
     ----------
     plan
-        Without gangs for which the record has no room; most often the plan that was made.
+        Without gangs that do not fit the record.
     gangs
-        Those that are half-bound, may be so soon, or were rolled back and are still there.
+        Gangs that are half-bound, may become so, or were rolled back and are still there.
     troubles
-        What is no longer recorded, though it is so still: one sentence for each namespace.
+        A sentence for each namespace with forgotten gangs.
     """
 
     plan: BindingPlan
@@ -91,18 +79,14 @@ def recorded_before(
     now: datetime,
     awaited: Collection[bytes] = (),
 ) -> RecordedPlan:
-    """Find what is to be recorded before the first binding goes out.
+    """The record to write before the first binding.
 
     Parameters
     ----------
-    instance, plan
-        What was decided upon, and what is to be bound.
     record, half_bound
-        What earlier passes recorded, and what is half-bound of it.
-    now
-        When.
+        The record of earlier passes, and the gangs half-bound by it.
     awaited
-        Digests of pods whose kubelets are still to answer: until then their gangs stay recorded.
+        Digests of pods whose kubelets have not answered; their gangs are kept.
     """
     known = _still_recorded(instance, record, half_bound, frozenset(awaited))
     nothing = Outcome(instance, Placement())
@@ -120,7 +104,6 @@ def recorded_before(
 
 
 def _without(plan: BindingPlan, goes: Sequence[bool]) -> BindingPlan:
-    """The plan without batches for which there is no room."""
     why = "the record of gangs under way has no room for more in one pass"
     left = {key: why for batch, may in zip(plan.batches, goes, strict=True) if not may for key in batch.gangs}
     return replace(plan, batches=tuple(compress(plan.batches, goes)), dropped={**plan.dropped, **left})
@@ -133,22 +116,21 @@ def _together(parts: Iterable[Mapping[GroupKey, GangRecord]]) -> dict[GroupKey, 
 def _oldest_first(
     record: Mapping[GroupKey, GangRecord], keys: Iterable[GroupKey]
 ) -> list[Mapping[GroupKey, GangRecord]]:
-    """Gangs one by one, each with its record."""
     found = sorted((key for key in keys if key in record), key=lambda key: (record[key].since, key))
     return [{key: record[key]} for key in found]
 
 
 def _with_room(wanted: Sequence[Mapping[GroupKey, GangRecord]], room: int, urgent: int | None = None) -> set[int]:
-    """Which of some parts of the record have room, where namespaces have as much as each other that want more.
+    """Indices of the parts that fit, with equal shares for namespaces that want more.
 
     Parameters
     ----------
     wanted
-        Parts, the first of each namespace first.
+        Parts, in the order of each namespace.
     room
         Bytes.
     urgent
-        The one that waits for no other.
+        The index of a part that precedes all others.
     """
     sizes, ahead, turns = [_sizes(gangs) for gangs in wanted], Counter[str](), list[tuple[int, int]]()
     for at, own in enumerate(sizes):
@@ -163,7 +145,6 @@ def _with_room(wanted: Sequence[Mapping[GroupKey, GangRecord]], room: int, urgen
 
 
 def _forgotten(known: Iterable[GroupKey], found: Container[GroupKey]) -> list[str]:
-    """What is no longer recorded, in a sentence for each namespace."""
     forgotten = Counter(key.namespace for key in known if key not in found)
     return [
         f"the record of gangs under way has no room for {counted(count, 'gang')} of namespace {namespace} that are"
@@ -178,23 +159,18 @@ def _still_recorded(
     half_bound: Mapping[GroupKey, HalfBoundGang],
     awaited: frozenset[bytes],
 ) -> dict[GroupKey, GangRecord]:
-    """What stays recorded of gangs that are still there."""
     there = (key for key in record if key in instance.groups or key in half_bound)
     known = {key: _kept(record[key], key in half_bound or not awaited.isdisjoint(record[key].pods)) for key in there}
     return {key: each for key, each in known.items() if each is not None}
 
 
 def _begun(earlier: GangRecord, now: GangRecord) -> GangRecord:
-    """The record of a gang of which more pods are about to be bound.
-
-    Since when and with what it was begun stays so, but of one that was rolled back.
-    """
+    """The record of a gang with more pods to bind; time and shapes of the start are kept unless it was rolled back."""
     begun, pods = earlier if earlier.pods else now, earlier.pods | now.pods
     return replace(begun, pods=pods, rolled_back=earlier.rolled_back, until=None, size=begun.size or len(pods))
 
 
 def _sizes(gangs: Mapping[GroupKey, GangRecord]) -> Counter[str]:
-    """What gangs take of the record, by namespace."""
     sizes = Counter[str]()
     for key, each in gangs.items():
         sizes[key.namespace] += record_bytes(key, len(each.pods), len(each.shapes))
@@ -202,7 +178,6 @@ def _sizes(gangs: Mapping[GroupKey, GangRecord]) -> Counter[str]:
 
 
 def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
-    """What stays of a gang's record: all of it where it is half-bound, else how often it was rolled back."""
     if half_bound:
         return record
     return replace(record, pods=frozenset(), size=0, shapes={}) if record.rolled_back else None
@@ -211,9 +186,7 @@ def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
 def _may_stay_half_bound(
     instance: Instance, nothing: Outcome, batch: Batch, now: datetime
 ) -> dict[GroupKey, GangRecord]:
-    """Gangs of a batch that are not ready yet and take more than one binding, and those of which a pod is released,
-    since its scheduler may not bind it; with what is recorded of these.
-    """
+    """Gangs of a batch that several bindings make ready, or with released pods, and their records."""
     found: dict[GroupKey, list[PlannedBinding]] = {}
     for bind in batch.bindings:
         key = instance.pods[bind.pod].group
@@ -244,16 +217,12 @@ def with_earlier(
     half_bound: Mapping[GroupKey, HalfBoundGang],
     unbound: Collection[Key] = (),
 ) -> list[GangOutcome]:
-    """The gangs after a pass, with what earlier passes had bound of them; one left as it was is half-bound still.
+    """The gangs after a pass, with the pods that earlier passes bound; an unchanged one is still half-bound.
 
     Parameters
     ----------
-    instance, identities
-        What was decided upon.
-    gangs
-        What became of the gangs of the plan.
     half_bound
-        Those that were half-bound before, planned or not.
+        Gangs that were half-bound before, planned or not.
     unbound
         Released pods that their schedulers have not bound yet.
     """
@@ -267,7 +236,6 @@ def with_earlier(
 
 
 def _why_not_ready(instance: Instance, key: GroupKey) -> str:
-    """Why a gang is not ready as it stands; empty where it is, or is one pod."""
     group = instance.groups.get(key)
     if group is None:
         return ""
@@ -296,7 +264,6 @@ def _with_members(
 
 
 def _state(instance: Instance, gang: GangOutcome, half: HalfBoundGang | None, waits: bool) -> GangState:
-    """The state of a gang, with what earlier passes left of it, and whether schedulers are still to bind some of it."""
     state = gang.state
     if half is not None and state is GangState.LEFT:
         group = instance.groups.get(gang.key)
@@ -321,18 +288,14 @@ def next_to_go(
     now: datetime,
     grace: float = 0.0,
 ) -> tuple[list[GroupKey], list[GroupKey]]:
-    """The gangs that are to be rolled back, and those that were as impatient and stay.
+    """The gangs to roll back, and the gangs whose patience begins again in their favour.
 
     Parameters
     ----------
-    instance, gangs, half_bound, record
-        As they are after a pass.
     patience
-        Seconds for which a gang may stay half-bound.
-    now
-        When.
+        Seconds for which a gang may be half-bound.
     grace
-        Fewest seconds that schedulers have to bind what was released, whatever the patience.
+        Least seconds that schedulers have to bind released pods.
     """
     over = [gang.key for gang in gangs if _is_over(gang, record.get(gang.key), patience, grace, now)]
     if patience <= 0:
@@ -349,7 +312,6 @@ def next_to_go(
 
 
 def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grace: float, now: datetime) -> bool:
-    """Whether patience with a gang is over that is half-bound, or that schedulers do not bind."""
     earlier = {bind.pod for bind in gang.before}
     waits = any(bind.pod in earlier for bind in gang.waiting)  # what was released just now has its time still
     if record is None or (gang.state is not GangState.HALF_BOUND and not waits):
@@ -360,15 +322,7 @@ def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grac
 
 
 def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
-    """The released pods of a gang that are to go alone, since it is ready without them; None where all of it goes.
-
-    Parameters
-    ----------
-    instance
-        What was decided upon.
-    gang
-        With which patience is over.
-    """
+    """Released pods to delete alone, since the gang is ready without them; None where all of it is rolled back."""
     pods, new = (frozenset(bind.pod for bind in binds) for binds in (gang.waiting, gang.bound))
     return pods if pods and ready_without(instance, gang.key, pods, new) else None
 
@@ -376,7 +330,7 @@ def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
 def surpluses(
     instance: Instance, gangs: Iterable[GangOutcome], keys: Iterable[GroupKey]
 ) -> dict[GroupKey, frozenset[Key]]:
-    """Released pods without which gangs that are to be rolled back are ready, as they are before that."""
+    """:func:`surplus` of the gangs to roll back, where there is one."""
     wanted = frozenset(keys)
     found = {gang.key: surplus(instance, gang) for gang in gangs if gang.key in wanted}
     return {key: pods for key, pods in found.items() if pods is not None}
@@ -389,7 +343,7 @@ def given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dic
 
 
 def told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> GangOutcome:
-    """A gang that was rolled back, with when it is tried again; one that is half-bound, since when and until when."""
+    """A gang with the time of its next try after a roll-back, or the times of its half-bound state."""
     if gang.state is GangState.HALF_BOUND and record is not None:
         until = record.since + timedelta(seconds=patience) if patience < math.inf else None
         return replace(gang, since=record.since, until=until)
@@ -399,14 +353,14 @@ def told_when(gang: GangOutcome, record: GangRecord | None, patience: float) -> 
 
 
 def unseen(gangs: Iterable[GangOutcome], pods: Container[Key]) -> Iterator[GangOutcome]:
-    """Gangs that were bound and of which a pod was not seen since."""
+    """Gangs with bound pods that were not seen since."""
     return (gang for gang in gangs if any(bind.pod in pods for bind in gang.bound))
 
 
 def nominated(
     identities: Mapping[Key, Identity], gangs: Iterable[GangOutcome], admits: Callable[[str], bool]
 ) -> dict[Key, Identity]:
-    """Pods with the hold gate that had a nomination before a pass, and got no node of it."""
+    """Pods with the hold gate that were nominated before a pass and got no node in it."""
     given = {bind.pod for gang in gangs for bind in gang.bound}
     return {
         key: each for key, each in identities.items() if each.nominated and key not in given and admits(key.namespace)
@@ -423,15 +377,7 @@ def on_hold(
 
 
 def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
-    """Order things so that namespaces take turns, each with its own in the order in which they come.
-
-    Parameters
-    ----------
-    things
-        Which.
-    namespace
-        Gives whose each is.
-    """
+    """Order things so that namespaces take turns, each with its things in the given order."""
     turn, turns = Counter[str](), list[tuple[int, T]]()
     for each in things:
         turns.append((turn[namespace(each)], each))
@@ -462,20 +408,18 @@ def recorded_after(
     refused: Iterable[PlannedBinding] = (),
     awaited: Collection[bytes] = (),
 ) -> dict[GroupKey, GangRecord]:
-    """What stays recorded after a pass: what is half-bound, what may be, and what was rolled back.
+    """The record after a pass: gangs that are or may become half-bound, or were rolled back.
 
     Parameters
     ----------
-    gangs, record
-        As they are after a pass, and as it was before the first binding.
+    record
+        As it was before the first binding.
     patient_anew
-        Gangs that have their patience anew.
-    now
-        When.
+        Gangs whose patience begins again.
     refused
-        Pods that were to be released and for certain were not: whoever takes their gates away now has no place by it.
+        Pods that certainly were not released, so that nobody gains by removing their gates.
     awaited
-        Digests of bound pods whose kubelets are still to answer, as for :func:`recorded_before`.
+        Digests of bound pods whose kubelets have not answered.
     """
     found, anew = _without_refused(record, refused), frozenset(patient_anew)
     for gang in gangs:

@@ -1,9 +1,7 @@
-"""What is to be written so that a cluster has the HyperNodes that a discovery found; no request is made here.
+"""Changes that give a cluster the discovered HyperNodes; no request is made here.
 
-Ours are those with the label that the discovery's manifests have (``placer.discovery.hyper_nodes``); no others are
-touched. Ours that are found no longer stay unless they are to be pruned, since another discovery of ours may have made
-them, of another part of the cluster. Nothing is planned that would leave the tree broken: a HyperNode with two parents
-stops every job with a networkTopology in Volcano.
+Only those with the label of the discovery's manifests (``placer.discovery.hyper_nodes``) are ours. A plan never breaks
+the tree: a HyperNode with two parents stops every job with a networkTopology in Volcano.
 """
 
 from __future__ import annotations
@@ -27,18 +25,18 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HyperNodePlan:
-    """What is to be written.
+    """Changes of HyperNodes.
 
     Parameters
     ----------
     create, change
-        Manifests of HyperNodes that are not there, and of those that are there otherwise; lower tiers first.
+        Manifests, lower tiers first.
     unchanged
-        How many are there as they should be.
+        Number of those that are right already.
     remove
-        Ours that are found no longer, as they are in the cluster, and are to go.
+        Stored ones of ours that are not found.
     left
-        Names of ours that are found no longer and stay.
+        Names of ours that are not found and are kept.
     """
 
     create: tuple[Document, ...]
@@ -48,7 +46,7 @@ class HyperNodePlan:
     left: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values, for JSON: names, and how many need nothing."""
+        """As plain values, for JSON."""
         return {
             "created": [_name(each) for each in self.create],
             "changed": [_name(each) for each in self.change],
@@ -61,7 +59,7 @@ class HyperNodePlan:
 def plan_hyper_nodes(
     wanted: Sequence[Document], stored: Sequence[Document], nodes: Mapping[str, Node], *, prune: bool = False
 ) -> HyperNodePlan:
-    """Plan what is to be written.
+    """Plan changes of HyperNodes.
 
     Parameters
     ----------
@@ -69,15 +67,13 @@ def plan_hyper_nodes(
         Manifests of a discovery, lower tiers first.
     stored
         All HyperNodes of the cluster.
-    nodes
-        All nodes of the cluster.
     prune
-        Remove ours that are found no longer.
+        Remove ours that are not found.
 
     Raises
     ------
     BadInstance
-        A name is taken by a HyperNode that is not ours, or the tree would be broken: everything that would be wrong.
+        A name is taken by a HyperNode that is not ours, or the tree would be broken: all faults.
     """
     there = {_name(each): each for each in stored}
     ours, others = _parted(stored)
@@ -99,20 +95,17 @@ def plan_hyper_nodes(
 def _differing(
     wanted: Sequence[Document], there: Mapping[str, Document]
 ) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    """What is not there, and what is there otherwise."""
     create = tuple(each for each in wanted if _name(each) not in there)
     known = (each for each in wanted if _name(each) in there)
     return create, tuple(each for each in known if not _same(each, there[_name(each)]))
 
 
 def _gone(ours: Iterable[Document], wanted: Iterable[Document]) -> list[Document]:
-    """Those that are found no longer."""
     names = set(map(_name, wanted))
     return [each for each in ours if _name(each) not in names]
 
 
 def _parted(stored: Iterable[Document]) -> tuple[list[Document], list[Document]]:
-    """Those that are ours, and the others."""
     parts: tuple[list[Document], list[Document]] = [], []
     for each in stored:
         parts[not _is_ours(each)].append(each)
@@ -129,7 +122,6 @@ def _is_ours(document: Document) -> bool:
 
 
 def _same(wanted: Document, stored: Document) -> bool:
-    """Whether a stored object says what is wanted; it may have labels and annotations of others."""
     parts = ((wanted["metadata"][part], stored["metadata"].get(part) or {}) for part in ("labels", "annotations"))
     return bool(wanted["spec"] == stored.get("spec")) and all(mine.items() <= theirs.items() for mine, theirs in parts)
 
@@ -151,7 +143,7 @@ def _broken(
     *,
     stale: bool,
 ) -> list[Fault]:
-    """What would be wrong with the tree, and is not so without us."""
+    """Faults of the tree that it has not without us."""
     before = _findings(others, nodes)
     hint = " (--prune removes HyperNodes of placer that are not found any more)" if stale else ""
     return [
@@ -161,7 +153,7 @@ def _broken(
 
 
 def _findings(documents: Sequence[Document], nodes: Mapping[str, Node]) -> set[Finding]:
-    """Findings of a tree but those of members that are not there, which add nothing and break nothing."""
+    """Findings of a tree except absent members, which break nothing."""
     findings = Findings()
     kept = [{key: each[key] for key in ("apiVersion", "kind", "metadata", "spec")} for each in documents]
     read_tree(validate(from_documents(kept, "cluster")).hyper_nodes, nodes, findings)

@@ -1,19 +1,8 @@
-"""Room that is kept for pods that were moved, until their controllers have made them again.
+"""Room for moved pods, until their controllers have made them again, from the record of the pass that moved them.
 
-A pass that moves pods records where each goes before the first is evicted. What is made in their place while the pass
-waits it binds itself. For the rest the passes that follow read the record:
-
-=====================================  ==================================================================
-of the pods that go together           the room
-=====================================  ==================================================================
-one runs on where it was               is not kept: the plan was not carried out so far
-one is not made again yet              is held, in the snapshot, by placeholder pods that are nominated to the nodes;
-                                       those that are made wait for it
-all are made again                     is theirs: they are bound there before anything else is decided
-one runs again                         is not kept for that one
-=====================================  ==================================================================
-
-It is kept until the time that the record says, and given to others then. Nothing of this is written to the cluster.
+Where one of a unit was never evicted, its room is not kept. Until all are made again, placeholder pods hold the room in
+the snapshot and replacements wait; then these are bound before anything else is decided. Nothing of this is written to
+the cluster.
 """
 
 from __future__ import annotations
@@ -43,16 +32,16 @@ _WHY = "pods that were moved with it are not made again yet"
 
 @dataclass(frozen=True)
 class ReservedRoom:
-    """What is so of the room that is kept for moved pods.
+    """State of the room for moved pods.
 
     Parameters
     ----------
     left
-        What is kept still, without pods that run again.
+        Reservations still kept, without pods that run again.
     made
-        Pods that were made again and wait, those of whole units alone, each with its node.
+        Waiting replacements of whole units, each with its node.
     waiting
-        Those that wait for others of their unit.
+        Replacements that wait for others of their unit.
     """
 
     left: tuple[Reservation, ...] = ()
@@ -63,14 +52,12 @@ class ReservedRoom:
 def with_reservations(
     snapshot: Snapshot, reservations: Collection[Reservation], now: datetime
 ) -> tuple[Snapshot, ReservedRoom]:
-    """Hold in a snapshot the room that is kept, and say what is so of it.
+    """The snapshot with reserved room held, and the state of that room.
 
     Parameters
     ----------
-    snapshot
-        Of the cluster.
     reservations
-        As recorded, those of other passes than this one.
+        As recorded by other passes.
     now
         By the server's clock.
     """
@@ -87,9 +74,7 @@ def with_reservations(
 
 @dataclass(frozen=True)
 class _MovedUnit:
-    """Pods that were moved together, but those that run again, and those made in their place that wait, each with its
-    node.
-    """
+    """Pods moved together that do not run again, and their waiting replacements, each with its node."""
 
     reservation: Reservation
     pods: Mapping[Key, ReservedPod]
@@ -107,12 +92,10 @@ class _MovedUnit:
         return len(self.new) == len(self.pods)
 
     def waiting(self, instance: Instance) -> dict[Key, BackOff]:
-        """What is made again and waits for the rest."""
         until = self.reservation.until
         return {key: BackOff(instance.pods[key].group or GroupKey("", *key), until, _WHY) for key in self.new}
 
     def placeholders(self) -> Iterator[bytes]:
-        """What holds the room."""
         return (placeholder(_stand_in(key, pod), pod.text, pod.node) for key, pod in self.pods.items())
 
 
@@ -121,12 +104,11 @@ def _stand_ins(reservations: Iterable[Reservation]) -> dict[Key, ReservedPod]:
 
 
 def _stand_in(key: Key, pod: ReservedPod) -> Key:
-    """What a moved pod is called in the snapshot; no name of a real one has a colon."""
+    """The name of a moved pod in the snapshot; no real one has a colon."""
     return Key(key.namespace, f"moved:{pod.uid}")
 
 
 def _is_void(snapshot: Snapshot, instance: Instance, reservation: Reservation) -> bool:
-    """Whether one of the pods was never evicted, or a node is not there any more."""
     for key, pod in reservation.pods.items():
         there = snapshot.identities.get(key)
         runs = there is not None and there.uid == pod.uid and _runs(instance, key)
@@ -138,7 +120,6 @@ def _is_void(snapshot: Snapshot, instance: Instance, reservation: Reservation) -
 def _candidates(
     snapshot: Snapshot, instance: Instance, reservations: Collection[Reservation]
 ) -> Iterator[tuple[Key, str]]:
-    """Pods that may have been made in the place of others, each with the uid of its controller."""
     pods = _stand_ins(reservations).values()
     moved = {pod.uid for pod in pods}
     since = {pod.owner: int(each.since.timestamp()) for each in reservations for pod in each.pods.values()}
@@ -150,7 +131,6 @@ def _candidates(
 
 
 def _held(snapshot: Snapshot, instance: Instance, units: Collection[_MovedUnit]) -> tuple[Snapshot, ReservedRoom]:
-    """What is kept, with placeholders where not all of a unit is made again."""
     parts = [unit for unit in units if not unit.is_whole]
     items = (item for unit in parts for item in unit.placeholders())
     waiting = dict(chain.from_iterable(unit.waiting(instance).items() for unit in parts))
@@ -165,17 +145,7 @@ def _runs(instance: Instance, key: Key | None) -> bool:
 
 
 def placeholder(name: Key, text: str | bytes, node: str) -> bytes:
-    """A pod that holds room on a node for another one.
-
-    Parameters
-    ----------
-    name
-        What it is called in the snapshot.
-    text
-        Of the pod for which it holds the room.
-    node
-        Where.
-    """
+    """A pod that holds room on a node for the pod with a text."""
     document = msgspec.json.decode(_pending(name, text))
     document["spec"]["schedulerName"] = ROOM
     document["status"] = {"nominatedNodeName": node}
@@ -183,7 +153,6 @@ def placeholder(name: Key, text: str | bytes, node: str) -> bytes:
 
 
 def _pending(name: Key, text: str | bytes) -> bytes:
-    """A pod under another name, as if it waited for a node."""
     document: dict[str, Any] = msgspec.json.decode(text)
     document["metadata"] = {**document["metadata"], "name": name.name, "uid": ""}
     document["spec"].pop("nodeName", None)
@@ -192,7 +161,7 @@ def _pending(name: Key, text: str | bytes) -> bytes:
 
 
 def admitted(instance: Instance, units: Iterable[Mapping[Key, str]]) -> Placement | None:
-    """A placement of units, each beside those before it, where the rules allow it; None: of none."""
+    """A placement of units, each added where the rules allow it; None where no unit is."""
     found: Placement | None = None
     for unit in units:
         bindings = found.bindings if found is not None else ()

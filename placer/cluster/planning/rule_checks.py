@@ -1,19 +1,12 @@
-"""Rules that are no sums on a node, looked at anew for a gang that is about to go out: what others did meanwhile.
+"""Rules that are no sums on a node, checked again for a gang before its bindings, against changes by others.
 
-=======  ===============================================================================================================
-rule     what is looked at
-=======  ===============================================================================================================
-C7       members of the gang that another scheduler bound; labels of its nodes, since HyperNodes may go by them
-C8, C9   once a pod of an AppGroup has come or gone, or a node is in another area: all pods of AppGroups as they stand
-         now, judged by :mod:`placer.verify`
-C10      a kubelet's zones cannot be told from here: where a pod that it aligns has come or gone, none with zones goes
-C11      what all pods of a queue request now
-C12-C15  once a pod has come or gone, or one of the plan was not bound, and it concerns these: the pods that they ask
-         about as they stand now, judged by :mod:`placer.verify`, and C7 by label with them; a spread is judged without
-         those that are bound later
-=======  ===============================================================================================================
+* C7: members bound by others; changed labels of nodes, since HyperNodes may go by them.
+* C8, C9: all pods of AppGroups, by :mod:`placer.verify`.
+* C10: zones are unknown from here, so after changes on an aligning node no pod with zones is bound.
+* C11: the current requests in a queue.
+* C12 to C15, and C7 by label: the pods that are asked about, by :mod:`placer.verify`.
 
-Everything but pods and nodes is as the snapshot has it, since it is not watched.
+Objects other than pods and nodes are as in the snapshot.
 """
 
 from __future__ import annotations
@@ -32,7 +25,7 @@ from placer.instance.instance_builder import make_instance
 from placer.instance.neighbours import PodSelector
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, aligns
-from placer.instance.numa.numa_demand import DemandPool
+from placer.instance.numa.node_resource_topology import DemandPool
 from placer.instance.pod_index import PodIndex
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects
@@ -40,7 +33,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import format_amount
 from placer.verify import RULES, Rule
-from placer.verify.units import one_domain
+from placer.verify.neighbour_rules import one_domain
 
 if TYPE_CHECKING:
     from placer.cluster.reading.snapshot import Snapshot
@@ -55,10 +48,10 @@ _NEAR_RULES: Sequence[Rule] = (*(rule for name, rule in RULES if name in ("C12",
 
 
 class _Around:
-    """Every pod with a node, and which of them have changed since the snapshot.
+    """All pods with a node, and those that have changed since the snapshot.
 
-    A plan was judged as a whole, so only pods that have changed can break a rule, and only for pods that ask for what
-    they are. A pass binds thousands, so nothing looks at all pods for each.
+    A plan was judged as a whole, so only changed pods can break a rule, and only for pods that ask about them. A pass
+    binds thousands of pods, so no check may look at all pods for each.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -72,18 +65,15 @@ class _Around:
         self.nodes_changed = False
 
     def stands(self, pod: Pod) -> None:
-        """Note a pod of the instance."""
         self.pods[pod.key] = pod
         if self._index is not None:
             self._new.append(pod)
 
     def comes(self, pod: Pod) -> None:
-        """Note a pod that the instance has not, or not so."""
         self.pods[pod.key] = self.came[pod.key] = pod
         self._note_change(pod)
 
     def drop(self, key: Key) -> None:
-        """Take a pod away."""
         self.came.pop(key, None)
         pod = self.pods.pop(key, None)
         if pod is not None:
@@ -94,7 +84,6 @@ class _Around:
         self._index = self._changed_index = None
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether something has changed that a pod asks about (C7 by label, C12, C14, C15)."""
         if _has_unit(pod):
             return bool(self._changed)
         if self._changed_index is None:
@@ -102,7 +91,6 @@ class _Around:
         return any(map(self._changed_index.matching, _selectors(pod)))
 
     def asked_about(self, pods: Iterable[Pod]) -> Iterator[Pod]:
-        """The pods that some pods ask about."""
         if self._index is None:
             self._index, self._new = PodIndex(self.pods.values(), self._namespaces), []
         if any(map(_has_unit, pods)):
@@ -117,26 +105,21 @@ def _has_unit(pod: Pod) -> bool:
 
 
 def _selectors(pod: Pod) -> Iterator[PodSelector]:
-    """Of the pods that affinity and spread of a pod ask about."""
     return (each.pods for asked in (pod.neighbours.affinity, pod.neighbours.spread) for each in asked)
 
 
 class _QueueUsage:
-    """What all pods of each queue with a capability request now (C11)."""
-
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
         self._requested: Counter[tuple[str, str]] = Counter()  # by queue and resource
         self._paths: dict[str, tuple[str, ...]] = {}
 
     def count(self, pod: Pod, sign: int) -> None:
-        """Add what a pod requests, or take it off."""
         for queue in self.limiting(pod):
             for resource, amount in pod.requests.items():
                 self._requested[queue, resource] += sign * amount
 
     def limiting(self, pod: Pod) -> tuple[str, ...]:
-        """The queues whose capability a pod counts against."""
         if pod.queue is None or "C11" in self._instance.policy.rules_off:
             return ()
         if pod.queue not in self._paths:
@@ -145,7 +128,6 @@ class _QueueUsage:
         return self._paths[pod.queue]
 
     def refusal(self, pods: Iterable[Pod]) -> str | None:
-        """Whether a queue has too little left for pods that are bound together."""
         wanted: Counter[tuple[str, str]] = Counter()
         for pod in pods:
             for queue in self.limiting(pod):
@@ -160,54 +142,38 @@ class _QueueUsage:
 
 
 class _AlignedPods:
-    """Pods that a kubelet aligns, and the nodes on which some have come or gone (C10)."""
-
     def __init__(self, instance: Instance) -> None:
         self._nodes, self._demands = instance.aligning_nodes, DemandPool()
         self._on: dict[Key, str] = {}
         self._stirred: set[str] = set()
 
     def stands(self, pod: Pod, node: str) -> None:
-        """Note a pod of the instance."""
         if self._aligns(node, pod.numa):
             self._on[pod.key] = node
 
     def came(self, key: Key, written: PodManifest, node: str) -> None:
-        """Note a pod that another scheduler bound."""
         if self._aligns(node, self._demands.of(written.spec)):
             self._on[key] = node
             self._stirred.add(node)
 
     def went(self, key: Key) -> None:
-        """Note that a pod is gone."""
         if key in self._on:
             self._stirred.add(self._on[key])
 
     def forget(self, key: Key) -> None:
-        """Take back a pod that was never on its node."""
         self._on.pop(key, None)
 
     def _aligns(self, node: str, demand: NumaDemand | None) -> bool:
-        """Whether the kubelet of a node aligns anything of a pod, and refuses it where it cannot."""
         zones = self._nodes.get(node)
         return zones is not None and aligns(zones, demand)
 
     def refusal(self, binds: Iterable[PlannedBinding]) -> str | None:
-        """Whether the zones that a binding counts on can no longer be told."""
         found = next((each.node for each in binds if each.numa_zones and each.node in self._stirred), None)
         return None if found is None else f"pods have come or gone on Node {found}, whose kubelet aligns them"
 
 
 class RuleChecks:
-    """Who stands where, as far as rules look at it.
-
-    Parameters
-    ----------
-    snapshot
-        With which it begins.
-    instance
-        Made of it.
-    """
+    """Current pods of a snapshot's instance, as far as rules look at them."""
 
     def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
         self._snapshot, self._instance = snapshot, instance
@@ -223,18 +189,17 @@ class RuleChecks:
 
     @cached_property
     def _objects(self) -> Objects:
-        """What says where pods belong: all of the snapshot that is not a pod or a place."""
         return self._snapshot.without(_APART).objects()
 
     # ------------------------------------------------------------------------------------------------- what happens
 
     @property
     def version(self) -> int:
-        """Another number whenever something has changed around the pods that are bound."""
+        """A number that changes with every change by others."""
         return self._version
 
     def stands(self, key: Key, node: str) -> None:
-        """Note a pod of the instance: it was on this node from the beginning, or is bound to it now."""
+        """Note a pod of the instance that is on a node, from the beginning or now."""
         pod = self._instance.pods[key]
         if pod.state is PodState.PENDING:
             pod = replace(pod, state=PodState.BOUND, node=node)
@@ -245,7 +210,7 @@ class RuleChecks:
             self._aligned.stands(pod, node)
 
     def came(self, key: Key, written: PodManifest, node: str, state: PodState) -> None:
-        """Note a pod that another scheduler bound, or that is not as it was."""
+        """Note a pod that another scheduler bound, or that changed."""
         if state is PodState.NOMINATED:
             return
         self._unread[key] = written
@@ -253,7 +218,7 @@ class RuleChecks:
         self._aligned.came(key, written, node)
 
     def relabelled(self, key: Key, written: PodManifest, state: PodState) -> None:
-        """Note a pod that stays where it is and has other labels."""
+        """Note a pod with other labels on the same node."""
         if state is PodState.NOMINATED:
             return
         before = self._standing.get(key)
@@ -289,7 +254,7 @@ class RuleChecks:
             self._queues.count(pod, -1)
 
     def nodes_changed(self, nodes: Mapping[str, Node]) -> None:
-        """Hear of nodes as they are now."""
+        """Note the current nodes."""
         network = self._instance.network
         if network is not None and any(network.area(name) != area for name, area in areas_of(nodes).items()):
             self._calls_changed = True
@@ -304,7 +269,6 @@ class RuleChecks:
             self._queues.count(pod, 1)
 
     def _read(self) -> None:
-        """Find out where those belong that have come."""
         if not self._unread:
             return
         objects = replace(self._objects, pods=tuple(self._unread.values()))
@@ -326,14 +290,14 @@ class RuleChecks:
         binds: Sequence[PlannedBinding],
         nodes: Mapping[str, Node],
     ) -> str | None:
-        """Why gangs may not be bound now, in one sentence; None where these rules say nothing against it.
+        """A sentence on why gangs may not be bound now; None where these rules allow it.
 
         Parameters
         ----------
         gangs, binds
-            That are bound together, and all their bindings.
+            Gangs that are bound together, and all their bindings.
         nodes
-            As they are now; those of the bindings are among them.
+            Current ones; those of the bindings among them.
         """
         pods = [self._instance.pods[bind.pod] for bind in binds]
         limited = list(filter(attrgetter("limited"), map(self._instance.groups.__getitem__, gangs)))
@@ -348,15 +312,7 @@ class RuleChecks:
         )
 
     def late_refusal(self, binds: Sequence[PlannedBinding], nodes: Mapping[str, Node]) -> str | None:
-        """Why bindings whose pods count as bound already may not be made now; None where nothing is against it.
-
-        Parameters
-        ----------
-        binds
-            Of one batch.
-        nodes
-            As they are now.
-        """
+        """:meth:`refusal` for bindings of one batch whose pods count as bound already."""
         pods = [self._instance.pods[bind.pod] for bind in binds]
         counted = [pod for pod in pods if pod.key in self._standing]
         for pod in counted:
@@ -369,13 +325,11 @@ class RuleChecks:
                 self._queues.count(pod, 1)
 
     def _is_counted(self, pod: Pod) -> bool:
-        """Whether calls or a queue look at a pod."""
         return pod.app_group is not None or bool(self._queues.limiting(pod))
 
     def _neighbours_refusal(
         self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
     ) -> str | None:
-        """What pods, or those around them, ask of each other as things stand now (C7 by label, C12 to C15)."""
         if not self._version:
             return None
         around = self._around
@@ -396,7 +350,6 @@ class RuleChecks:
         binds: Iterable[PlannedBinding],
         nodes: Mapping[str, Node],
     ) -> str | None:
-        """The first rule that bindings break with these pods around them."""
         there = {pod.key: pod for pod in (*around, *pods)}
         now = replace(self._instance, nodes={**self._instance.nodes, **nodes}, pods=there)
         outcome = Outcome(now, Placement.of((each.pod, each.node) for each in binds))
@@ -428,7 +381,6 @@ class RuleChecks:
         return next((violation.message for rule in self._call_rules for violation in rule(outcome)), None)
 
     def _as_it_stands(self, pods: Iterable[Pod], nodes: Mapping[str, Node]) -> Instance:
-        """The instance with the pods of AppGroups that there are now, and those that are to be bound."""
         callers = {key: pod for key, pod in self._standing.items() if pod.app_group is not None}
         network = self._instance.network
         return replace(

@@ -1,20 +1,8 @@
-"""The scheduler cache: pods and nodes as they are, from the snapshot to the last binding.
+"""The scheduler cache: current pods and nodes, from the snapshot to the last binding.
 
-As in kube-scheduler it hears every event of pods and nodes, and *assumes* a pod from the moment its binding goes out.
-It keeps apart
-
-* who holds what room (:class:`NodeRoom`),
-* what rules look at that are no sums on a node (:mod:`placer.cluster.planning.rule_checks`),
-* pending pods as they were decided upon (:class:`_PendingPods`),
-* bindings of this pass that have not come back yet, as events and as answers of kubelets (:class:`_Unconfirmed`).
-
-Before a gang is bound the cache is asked whether it may still go (:meth:`SchedulerCache.refusal`). Looked at anew are
-capacity and host ports (C2), the node itself (C3), pods that are not as they were, bound members of the gang that are
-gone (C5), and the rules that are no sums.
-
-Another scheduler can bind between our last look and our binding, and nothing can exclude that. But events of pods come
-in the order in which they were written: once our own binding is among them, every earlier one is known, so what is too
-much on a node is found afterwards (:meth:`SchedulerCache.overfull`), and only then reported.
+As in kube-scheduler it hears every event, and *assumes* a pod once its binding is sent. Another scheduler can bind
+between our last check and our binding. Events of pods come in the order of their writes: once our own binding is among
+them, every earlier one is known, so an overfull node is found and reported (:meth:`SchedulerCache.overfull`).
 """
 
 from __future__ import annotations
@@ -53,7 +41,7 @@ __all__ = ["Holding", "NodeRoom", "Overfull", "SchedulerCache"]
 
 @dataclass(frozen=True, slots=True)
 class Overfull:
-    """A node on which pods request more than there is: ``amount`` of ``room``, in the units of ``Resources``."""
+    """A node whose pods request more than it has: ``amount`` of ``room``, in the units of ``Resources``."""
 
     node: str
     resource: str
@@ -67,8 +55,10 @@ class Overfull:
 
 @dataclass(slots=True)
 class Holding:
-    """What a pod holds on its node; ``ours`` where that is by a binding of this pass, ``released`` as long as its own
-    scheduler is still to bind it.
+    """Room held by a pod on its node.
+
+    ``ours``: by a binding of this pass; ``released``: its own scheduler has not bound it yet; ``seen``: an event showed
+    it.
     """
 
     uid: str
@@ -83,19 +73,19 @@ class Holding:
     answer: KubeletAnswer = KubeletAnswer.NOTHING
 
     def is_given(self, view: PodView) -> bool:
-        """Whether it is that pod's, and the pod has its node from us."""
+        """Whether it belongs to that pod, whose node is from us."""
         return (self.ours or self.released) and self.uid == view.metadata.uid
 
     def is_before(self, view: PodView) -> bool:
-        """Whether the pod, which has its node from us, is shown as it was before it was bound."""
+        """Whether an event shows the pod as it was before it got its node from us."""
         return view.waits if self.released else view.spec.node_name is None
 
     def is_released_in(self, view: PodView) -> bool:
-        """Whether the pod is shown released, so that the rest is its scheduler's."""
+        """Whether an event shows the pod released, so that its scheduler is next."""
         return self.released and not view.spec.scheduling_gates
 
     def is_as(self, other: Holding) -> bool:
-        """Whether another one is of the same pod and holds the same, in the same way."""
+        """Whether another one is of the same pod and equal."""
         one, two = ((each.uid, each.node, each.requests, each.state.on_node) for each in (self, other))
         return one == two
 
@@ -104,7 +94,7 @@ _PODS = BY_ATTRIBUTE["pods"]
 
 
 class NodeRoom:
-    """Which pods hold room on which nodes, with the sums of what they request (C2)."""
+    """Pods that hold room on nodes, with the sums of their requests (C2)."""
 
     def __init__(self) -> None:
         self.holdings: dict[Key, Holding] = {}
@@ -120,7 +110,7 @@ class NodeRoom:
         self._ports.take(holding.node, holding.ports)
 
     def release(self, key: Key) -> bool:
-        """Give back what a pod holds; whether it held something."""
+        """Give back the room of a pod; whether it held any."""
         holding = self.holdings.pop(key, None)
         if holding is None:
             return False
@@ -132,7 +122,7 @@ class NodeRoom:
     def refusal(
         self, binds: Iterable[PlannedBinding], pods: Mapping[Key, Pod], nodes: Mapping[str, Node]
     ) -> str | None:
-        """Why there is no room for pods that are bound together, in one sentence; None where there is."""
+        """A sentence on missing room for pods that are bound together; None where there is room."""
         by_node: dict[str, list[Pod]] = defaultdict(list)
         for each in binds:
             by_node[each.node].append(pods[each.pod])
@@ -157,7 +147,7 @@ class NodeRoom:
         return None if clash is None else f"the room is gone on Node {node}: {clash.protocol} host port {clash.port}"
 
     def late_refusal(self, bind: PlannedBinding, pods: Mapping[Key, Pod], nodes: Mapping[str, Node]) -> str | None:
-        """Why there is no room any more for a pod that holds some; None where there is, or where it holds none."""
+        """:meth:`refusal` for a pod whose own room is not counted; None where it holds none."""
         held = self.holdings.get(bind.pod)
         if held is None:
             return None
@@ -168,7 +158,7 @@ class NodeRoom:
             self.hold(bind.pod, held)
 
     def overfull(self, nodes: Mapping[str, Node]) -> list[Overfull]:
-        """What is too much on nodes on which pods of this pass request it too."""
+        """Nodes on which too much is requested, of resources that pods of this pass request there."""
         ours = {holding.node for holding in self.holdings.values() if holding.ours}
         return [each for name in sorted(ours) if name in nodes for each in self._overfull_on(nodes[name])]
 
@@ -181,85 +171,49 @@ class NodeRoom:
                 yield Overfull(node.name, resource, amount, node.allocatable[resource])
 
 
-@dataclass(slots=True)
-class _PendingPod:
-    """A pending pod that is ours: as the snapshot has it, and whether it is no longer so."""
-
-    uid: str
-    text: bytes
-    changed: bool = False
-
-
 class _PendingPods:
-    """Our pending pods as they were decided upon."""
-
     def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
         texts, identities = snapshot.pod_texts(pod.key for pod in instance.pending), snapshot.identities
-        self._pods = {key: _PendingPod(identities[key].uid, text) for key, text in texts.items()}
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._pods)
-
-    def changed(self) -> set[Key]:
-        return {key for key, pod in self._pods.items() if pod.changed}
+        self.decided = {key: (identities[key].uid, text) for key, text in texts.items()}
+        self.changed: set[Key] = set()
 
     def is_as_decided(self, bind: PlannedBinding) -> bool:
-        pod = self._pods.get(bind.pod)
-        return pod is not None and not pod.changed and pod.uid == bind.uid
+        return bind.pod not in self.changed and bind.uid == self.decided.get(bind.pod, ("", b""))[0]
 
     def gone(self, key: Key) -> None:
-        """Note that a pod is deleted."""
-        if key in self._pods:
-            self._pods[key].changed = True
+        if key in self.decided:
+            self.changed.add(key)
 
     def compare(self, view: PodView, item: bytes) -> None:
-        """Notice that a pending pod is no longer what was decided upon."""
-        pod = self._pods.get(view.key)
-        if pod is None or pod.changed:
+        if view.key not in self.decided or view.key in self.changed:
             return
-        gone = view.metadata.uid != pod.uid or view.metadata.deletion_timestamp or view.spec.node_name
-        pod.changed = (
-            bool(gone)
+        uid, text = self.decided[view.key]
+        gone = view.metadata.uid != uid or view.metadata.deletion_timestamp or view.spec.node_name
+        if (
+            gone
             or view.kubelet_answer is not KubeletAnswer.NOTHING
-            or essence(_PODS, list_reader(_PODS, "v1").object(item)) != essence(_PODS, pod.text)
-        )
-
-
-class _Unconfirmed:
-    """Bindings of this pass that no event has shown yet, and those to which no kubelet has answered."""
-
-    def __init__(self) -> None:
-        self.unseen: set[Key] = set()
-        self.unanswered: set[Key] = set()
-
-    def add(self, key: Key) -> None:
-        self.unseen.add(key)
-        self.unanswered.add(key)
-
-    def discard(self, key: Key) -> None:
-        self.unseen.discard(key)
-        self.unanswered.discard(key)
+            or essence(_PODS, list_reader(_PODS, "v1").object(item)) != essence(_PODS, text)
+        ):
+            self.changed.add(view.key)
 
 
 @dataclass(slots=True)
 class _AssumedBatch:
-    """Bindings that went out together, and the version of what is around up to which rules say nothing against them."""
-
     binds: Sequence[PlannedBinding]
     version: int
 
 
 class SchedulerCache:
-    """Pods and nodes as they are; may be used from several threads.
+    """Current pods and nodes, for any number of threads.
 
     Parameters
     ----------
     snapshot
-        With which it begins, as it was taken: what comes later is compared with it, not with what is decided upon.
+        As it was taken: later events are compared with it.
     instance
-        What is decided upon, with what earlier passes left behind.
+        The decided one, with the state of earlier passes.
     released
-        Pods that earlier passes released, and that count as bound already.
+        Pods that earlier passes released, and that count as bound.
     """
 
     def __init__(self, snapshot: Snapshot, instance: Instance, released: Container[Key] = ()) -> None:
@@ -270,7 +224,8 @@ class SchedulerCache:
         self._room = NodeRoom()
         self._rules = RuleChecks(snapshot, instance)
         self._pending = _PendingPods(snapshot, instance)
-        self._unconfirmed = _Unconfirmed()
+        self._unseen: set[Key] = set()  # bindings of this pass that no event has shown yet
+        self._unanswered: set[Key] = set()  # and those to which no kubelet has answered
         self._assumed: dict[Key, _AssumedBatch] = {}
         self._ended: dict[Key, Holding] = {}  # pods of this pass that ran and are over
         # Also for pods that tolerate every taint.
@@ -292,7 +247,7 @@ class SchedulerCache:
     # ------------------------------------------------------------------------------------------------- what happens
 
     def pod_happened(self, kind: str, item: bytes) -> None:
-        """Hear an event of a pod: ADDED, MODIFIED or DELETED, and the pod as it came."""
+        """Hear an event of a pod: ADDED, MODIFIED or DELETED, and the whole pod."""
         try:
             view = read_view(item, PodView)
         except msgspec.ValidationError:  # it keeps what it holds; while it is pending it is not as it was
@@ -308,11 +263,11 @@ class SchedulerCache:
             self._news.notify_all()
 
     def pods_replaced(self, items: Sequence[bytes]) -> None:
-        """Hear all pods that there are."""
+        """Hear the list of all pods."""
         views = [(read_view(item, PodView), item) for item in items]
         with self._news:
             there = {view.key for view, _ in views}
-            for key in [*self._room.holdings, *self._pending]:
+            for key in [*self._room.holdings, *self._pending.decided]:
                 if key not in there and not is_placeholder(key):
                     self._gone(key)
             for view, item in views:
@@ -330,7 +285,7 @@ class SchedulerCache:
             self._news.notify_all()
 
     def nodes_replaced(self, items: Sequence[bytes]) -> None:
-        """Hear all nodes that there are."""
+        """Hear the list of all nodes."""
         found = _readable(items)
         with self._news:
             self._nodes = found
@@ -347,7 +302,7 @@ class SchedulerCache:
             if held.is_before(view):
                 self._pending.compare(view, item)
                 if held.is_released_in(view):
-                    self._unconfirmed.unseen.discard(key)
+                    self._unseen.discard(key)
                 return
             if held.ours and view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
                 self._confirm(key, held, view)
@@ -357,11 +312,10 @@ class SchedulerCache:
         self._read(key, view, item)
 
     def _confirm(self, key: Key, held: Holding, view: PodView) -> None:
-        """Hear of a pod of this pass where we bound it."""
         held.seen, held.released, held.answer = True, False, view.kubelet_answer
-        self._unconfirmed.unseen.discard(key)
+        self._unseen.discard(key)
         if held.answer is not KubeletAnswer.NOTHING:
-            self._unconfirmed.unanswered.discard(key)
+            self._unanswered.discard(key)
         rejection = view.rejection
         if rejection is not None:
             self.rejected[key] = rejection
@@ -371,7 +325,6 @@ class SchedulerCache:
             self._release(key)
 
     def _read(self, key: Key, view: PodView, item: bytes) -> None:
-        """Note what a pod holds that is not of this pass."""
         pod = _pod(item)
         if pod is None:  # it may hold anything
             if view.spec.node_name:
@@ -394,20 +347,17 @@ class SchedulerCache:
         self._rules.came(key, pod, new.node, new.state)
 
     def _compare_labels(self, key: Key, held: Holding, view: PodView, item: bytes) -> None:
-        """Hear of a pod of this pass that has other labels than it was bound with."""
         pod = _pod(item) if (view.metadata.labels or {}) != held.labels and key in self._room.holdings else None
         if pod is not None:
             self._relabel(key, held, pod)
 
     def _relabel(self, key: Key, held: Holding, pod: PodManifest) -> None:
-        """Hear of a pod that holds what it held, and may mean something else to others."""
         labels = pod.metadata.labels or {}
         if labels != held.labels:
             held.labels = labels
             self._rules.relabelled(key, pod, held.state)
 
     def _holding(self, uid: str, pod: PodManifest) -> Holding | None:
-        """What a pod holds on the node that it has, or is nominated to; None where it holds nothing."""
         state = self._ownership.state(pod)
         node = pod.spec.node_name or (pod.status.nominated_node_name if pod.status is not None else None)
         if state is None or state is PodState.PENDING or not node:
@@ -416,7 +366,8 @@ class SchedulerCache:
         return Holding(uid, node, state, requests, host_ports(pod.spec), pod.metadata.labels or {})
 
     def _release(self, key: Key) -> None:
-        self._unconfirmed.discard(key)
+        self._unseen.discard(key)
+        self._unanswered.discard(key)
         if self._room.release(key):
             self._rules.went(key)
 
@@ -424,16 +375,16 @@ class SchedulerCache:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes as they are now, by name."""
+        """The current nodes by name."""
         return self._nodes
 
     def changed(self) -> set[Key]:
-        """Pending pods that are no longer as the snapshot has them."""
+        """Pending pods that differ from the snapshot."""
         with self._news:
-            return self._pending.changed()
+            return set(self._pending.changed)
 
     def assume(self, binds: Sequence[PlannedBinding]) -> None:
-        """Take the room of bindings that go out together."""
+        """Take the room of bindings that are sent together."""
         with self._news:
             batch = _AssumedBatch(binds, self._rules.version)
             for each in binds:
@@ -443,10 +394,11 @@ class SchedulerCache:
                 held.ours, held.released, held.seen = True, each.by_release, False
                 self._room.hold(each.pod, held)
                 self._rules.stands(each.pod, each.node)
-                self._unconfirmed.add(each.pod)
+                self._unseen.add(each.pod)
+                self._unanswered.add(each.pod)
 
     def forget(self, bind: PlannedBinding) -> None:
-        """Give back the room of a binding that was not made; what another pod holds stays."""
+        """Give back the room of a binding that was not made, unless another pod holds it by now."""
         with self._news:
             held = self._room.holdings.get(bind.pod)
             if held is not None and held.ours and not held.seen and held.uid == bind.uid:
@@ -454,7 +406,7 @@ class SchedulerCache:
                 self._release(bind.pod)
 
     def kubelet_answer(self, bind: PlannedBinding) -> KubeletAnswer:
-        """What the kubelet answered to a pod that was bound."""
+        """The answer of the kubelet to a bound pod."""
         with self._news:
             if bind.pod in self.rejected:
                 return KubeletAnswer.REJECTED
@@ -462,28 +414,28 @@ class SchedulerCache:
             return held.answer if held is not None and held.uid == bind.uid else KubeletAnswer.NOTHING
 
     def is_bound(self, bind: PlannedBinding) -> bool:
-        """Whether an event showed a pod on the node that it was bound to, and no later one that it is gone."""
+        """Whether the last event shows a pod on the node of its binding."""
         with self._news:
             held = self._room.holdings.get(bind.pod)
             there = held is not None and (held.uid, held.node) == (bind.uid, bind.node)
             return there and held is not None and held.seen and held.state is PodState.BOUND
 
     def wait(self, seconds: float, until: Callable[[], bool]) -> bool:
-        """Wait until something is so that only events change; whether it is."""
+        """Wait for a condition that only events change; whether it holds."""
         with self._news:
             return self._news.wait_for(until, seconds)
 
     def all_seen(self, *, answered: bool = False) -> bool:
-        """Whether the bindings of this pass came back as events, with ``answered`` those of their kubelets too."""
-        return not (self._unconfirmed.unanswered if answered else self._unconfirmed.unseen)
+        """Whether events showed all bindings of this pass, with ``answered`` the kubelets' answers too."""
+        return not (self._unanswered if answered else self._unseen)
 
     def unseen(self) -> set[Key]:
-        """Pods of this pass that no event showed where they were bound."""
+        """Pods of this pass whose bindings no event showed."""
         with self._news:
-            return set(self._unconfirmed.unseen)
+            return set(self._unseen)
 
     def is_held(self, bind: PlannedBinding) -> bool:
-        """Whether room is held for a binding of this pass: it was made, or may be."""
+        """Whether room is held for a binding of this pass, which was or may be made."""
         with self._news:
             held = self._room.holdings.get(bind.pod)
             return held is not None and (held.uid, held.node, held.ours) == (bind.uid, bind.node, True)
@@ -496,25 +448,17 @@ class SchedulerCache:
     def unanswered(self) -> list[str]:
         """Uids of pods of this pass to which no kubelet has answered."""
         with self._news:
-            return [self._room.holdings[key].uid for key in self._unconfirmed.unanswered]
+            return [self._room.holdings[key].uid for key in self._unanswered]
 
     def overfull(self) -> list[Overfull]:
-        """What is too much on nodes on which pods of this pass request it too."""
+        """Overfull nodes, as in :meth:`NodeRoom.overfull`."""
         with self._news:
             return self._room.overfull(self._nodes)
 
     # ------------------------------------------------------------------------------------------------ what may not be
 
     def refusal(self, gangs: Collection[GroupKey], binds: Sequence[PlannedBinding]) -> str | None:
-        """Why gangs may not be bound now, in one sentence; None where they may, as far as is heard (:attr:`lost`).
-
-        Parameters
-        ----------
-        gangs
-            That are bound together.
-        binds
-            All their bindings.
-        """
+        """A sentence on why gangs may not be bound together now; None where they may, as far as is heard."""
         with self._news:
             why = (
                 next(filter(None, map(self._pod_refusal, binds)), None)
@@ -526,10 +470,9 @@ class SchedulerCache:
             return why
 
     def late_refusal(self, bind: PlannedBinding) -> str | None:
-        """Why a binding whose room is taken may no longer be made, in one sentence; None where it may.
+        """A sentence on why a binding whose room is taken may no longer be made; None where it may.
 
-        Since then its pod may have changed, and its node may have been cordoned, have shrunk, gone, or filled up. Where
-        pods have come, gone or been labelled anew, or nodes have changed, the rules that are no sums are asked again.
+        Meanwhile its pod or its node may have changed. Rules that are no sums are asked again after changes by others.
         """
         with self._news:
             why = (
@@ -542,13 +485,11 @@ class SchedulerCache:
             return why
 
     def _late_rules_refusal(self, bind: PlannedBinding) -> str | None:
-        """What rules that are no sums say against a binding by now; asked once for its whole batch where they say
-        nothing.
-        """
+        """Asked once for the whole batch, and for each binding only where that is refused."""
         batch, version = self._assumed.get(bind.pod), self._rules.version
         if batch is None or batch.version == version:
             return None
-        left = [each for each in batch.binds if each.pod in self._unconfirmed.unseen and each.node in self._nodes]
+        left = [each for each in batch.binds if each.pod in self._unseen and each.node in self._nodes]
         if self._rules.late_refusal(left, self._nodes) is None:
             batch.version = version
             return None
@@ -570,7 +511,6 @@ class SchedulerCache:
         return None if refused is None else f"Pod {bind.pod} may no longer run on Node {bind.node}: {refused}"
 
     def _rejected_on(self, node: str) -> str | None:
-        """Whether its kubelet rejected a pod of this pass, of a workload that no other kubelet rejected."""
         for key, each in self.rejected.items():
             others = (other.node for other in self.rejected.values() if other.workload == each.workload)
             if each.node == node and all(other == node for other in others):
@@ -578,7 +518,6 @@ class SchedulerCache:
         return None
 
     def _members_refusal(self, gang: GroupKey) -> str | None:
-        """Whether a bound member is gone without which the gang may not be ready."""
         for key in self._instance.groups[gang].bound:
             held = self._room.holdings.get(key)
             if held is None or held.state is not PodState.BOUND:
@@ -587,7 +526,7 @@ class SchedulerCache:
 
 
 def _pod(item: bytes) -> PodManifest | None:
-    """The pod of an event; of one that cannot be read what it takes of its node, None where not even that can be."""
+    """The pod of an event; of an unreadable one its room on the node, or None."""
     info = _PODS
     try:
         read: PodManifest = info.read(item)
@@ -597,5 +536,5 @@ def _pod(item: bytes) -> PodManifest | None:
 
 
 def _readable(items: Iterable[bytes]) -> dict[str, Node]:
-    """Nodes; one that cannot be read is none, so nothing is bound to it."""
+    """Nodes without unreadable ones, so that nothing is bound to those."""
     return read_nodes(readable(BY_ATTRIBUTE["nodes"], items))

@@ -1,1 +1,1 @@
-"""What is read of a cluster: requests that change nothing, and what is made of the answers."""
+"""Requests that change nothing in a cluster, and the objects made of their answers."""

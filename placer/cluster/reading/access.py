@@ -1,4 +1,4 @@
-"""What we may do, by the server's own answer: ``SelfSubjectAccessReview``, which everybody whom it knows may ask."""
+"""Rights of the user that placer runs as, by ``SelfSubjectAccessReview``, which every known user may ask."""
 
 from __future__ import annotations
 
@@ -18,14 +18,9 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """A right, as a rule of RBAC grants it.
+    """A right, as a rule of RBAC grants it; ``pods/binding`` is a subresource.
 
-    Parameters
-    ----------
-    group, resource, verb
-        ``pods/binding`` is a subresource.
-    namespace, name
-        Where, and of which object alone; empty: everywhere, of all.
+    An empty namespace means everywhere, an empty name all objects.
     """
 
     group: str
@@ -40,45 +35,25 @@ class Right:
         return f"{self.verb} {what}{self.name and f' {self.name}'}{place}"
 
     def within(self, namespace: str) -> Right:
-        """The same in one namespace; an empty one: everywhere."""
+        """The same right in one namespace; an empty one: everywhere."""
         return replace(self, namespace=namespace)
 
     @property
     def rule(self) -> str:
-        """The rule that grants it, and where it belongs."""
+        """The rule that grants it, and the role that it belongs to."""
         names = f", resourceNames: [{self.name}]" if self.name else ""
         role = f"a Role of namespace {self.namespace}" if self.namespace else "a ClusterRole"
         group = self.group or '""'
         return f"{{apiGroups: [{group}], resources: [{self.resource}]{names}, verbs: [{self.verb}]}} in {role}"
 
 
-class _Review(msgspec.Struct):
-    allowed: bool = False
-
-
-class _User(msgspec.Struct):
-    username: str = ""
-
-
-class _UserInfo(msgspec.Struct, rename="camel"):
-    user_info: _User = msgspec.field(default_factory=_User)
-
-
-class _Reviewed(msgspec.Struct):
-    status: _Review
-
-
-class _Introduced(msgspec.Struct):
-    status: _UserInfo
-
-
 def allows(server: Writer, right: Right) -> bool:
-    """Whether the server lets us do something.
+    """Whether the server grants a right.
 
     Raises
     ------
     ClusterError
-        It does not say.
+        The server gives no answer to that.
     """
     resource, _, subresource = right.resource.partition("/")
     asked = {
@@ -98,18 +73,18 @@ def allows(server: Writer, right: Right) -> bool:
     if answer.status != 201:
         raise ClusterError(f"{_REVIEWS}: found status {answer.status} {answer.message}, expected 201")
     try:
-        return msgspec.json.decode(answer.text, type=_Reviewed).status.allowed
-    except msgspec.DecodeError as error:
+        return msgspec.json.decode(answer.text)["status"].get("allowed") is True
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError) as error:
         raise ClusterError(f"{_REVIEWS}: found no answer to the question: {error}") from error
 
 
 def who_we_are(server: Writer) -> str:
-    """The name that the server has for us; empty where it does not say, as before Kubernetes 1.28."""
+    """The name that the server has for us; empty where it gives none, as before Kubernetes 1.28."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = server.send("POST", _WHO, body, timeout=_PATIENCE)
     if answer.status != 201:
         return ""
     try:
-        return msgspec.json.decode(answer.text, type=_Introduced).status.user_info.username
-    except msgspec.DecodeError:
+        return str(msgspec.json.decode(answer.text)["status"]["userInfo"]["username"])
+    except (msgspec.DecodeError, LookupError, TypeError):
         return ""

@@ -1,16 +1,8 @@
 """A snapshot without its users' names: same decision, other words.
 
-Every name, label value, role and reference is replaced, one text always by the same other one, so references still
-meet. The new ones sort as the old ones did, since equal choices are decided by name; texts of digits stay numbers of
-the same order, since affinities compare them (Gt, Lt). What is worked out from names is worked out before: the
-nodes that a HyperNode's pattern finds, and the pods that a NodeResourceTopology's fingerprint counts.
-
-Keys of labels, taints and resources are names too, but for those that Kubernetes, Volcano or a rule of placer gives a
-meaning (:data:`WELL_KNOWN_KEYS`, :data:`WELL_KNOWN_RESOURCES`): an extended resource stays one of another domain, a GPU
-stays a GPU. So are kinds of owners that are nothing but a user's own.
-
-What stays: well-known keys; kinds, units, amounts, times, numbers of NUMA zones; the few names that mean something to a
-rule. ConfigMaps are left out: what was measured stands in the lists of costs.
+One text becomes always the same other one, and all sort as before, since equal choices are decided by name. Keys and
+resources with a meaning (:data:`WELL_KNOWN_KEYS`, :data:`WELL_KNOWN_RESOURCES`) are kept. Patterns of HyperNodes,
+fingerprints and measured costs are worked out before.
 """
 
 from __future__ import annotations
@@ -27,10 +19,10 @@ from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.gpus import is_gpu
 from placer.instance import Key
-from placer.instance.domain_units import DOMAIN_ANNOTATIONS
+from placer.instance.eligibility import REJECTED_BY
 from placer.instance.instance_builder import make_instance
+from placer.instance.neighbour_demand import DOMAIN_ANNOTATIONS
 from placer.instance.network_topologies import NETPERF_COSTS
-from placer.instance.node_marks import REJECTED_BY
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.queues import NAMESPACES
@@ -183,23 +175,12 @@ _JSON_FIELDS = frozenset(("name", "minMember", "gatherStrategy", "strategy"))
 
 
 def anonymized(snapshot: Snapshot) -> Snapshot:
-    """Replace every name in a snapshot.
-
-    Parameters
-    ----------
-    snapshot
-        Of a cluster.
-
-    Returns
-    -------
-    Snapshot
-        Of the same length, for the same decision; without ConfigMaps, uids of its own.
+    """Replace every name in a snapshot; the result has uids of its own and no ConfigMaps.
 
     Raises
     ------
     BadInstance
-        What nodes have left in their zones, or what was measured, is to be worked out, and the snapshot is no
-        instance.
+        Zones or measured costs need an instance, and the snapshot is none.
     """
     decoded = (msgspec.json.decode(item, type=Document) for item in snapshot.items)
     documents = [each for each in decoded if each["kind"] != "ConfigMap"]
@@ -231,7 +212,7 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
 
 
 def _new_names(texts: Iterable[str]) -> dict[str, str]:
-    """What each text becomes: the same order, digits to digits."""
+    """A new text for each: the same order, digits to digits."""
     found = {text: text for text in (*_MEANT, ANY_SCHEDULER, "")}
     numbers = sorted((text for text in texts if _DIGITS.fullmatch(text)), key=lambda text: (int(text), text))
     first = 10 ** len(str(len(numbers)))  # all as long as each other, so that they sort as text too
@@ -248,7 +229,6 @@ def _new_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _rename(document: Document, name: Rename) -> Document:
-    """The object with other names."""
     if document["kind"] == "Policy":
         return _policy(document, name)
     renamed: Document = _value(document, name, "")
@@ -256,7 +236,6 @@ def _rename(document: Document, name: Rename) -> Document:
 
 
 def _value(value: Any, name: Rename, above: str) -> Any:
-    """A value below the field ``above``, or below a list that is."""
     if isinstance(value, list):
         return [_value(each, name, above) for each in value]
     if not isinstance(value, dict):
@@ -265,7 +244,7 @@ def _value(value: Any, name: Rename, above: str) -> Any:
 
 
 def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, Any]) -> Any:
-    """The value of one field; ``beside`` is the object that it stands in, ``above`` the field that this one is in."""
+    """The value of one field; ``beside`` is the object that holds it, ``above`` the field of that object."""
     if isinstance(value, dict):
         return _object(key, value, name)
     if key in _KEYS:
@@ -278,7 +257,7 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
 
 
 def _object(key: str, value: Document, name: Rename) -> Document:
-    """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
+    """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's is a name."""
     if key in _LABELS:
         return {_key(label, name): _label(label, text, name) for label, text in value.items()}
     if key in _AMOUNTS:
@@ -292,7 +271,6 @@ def _object(key: str, value: Document, name: Rename) -> Document:
 
 
 def _text(key: str, text: str, name: Rename, above: str, beside: Mapping[str, Any]) -> str:
-    """The value of a field that is a text."""
     if _is_fixed(key, text, above, beside):
         return text
     if key == "name" and above == "resources":
@@ -302,7 +280,6 @@ def _text(key: str, text: str, name: Rename, above: str, beside: Mapping[str, An
 
 
 def _is_a_users_word(key: str, text: str, above: str, beside: Mapping[str, Any]) -> bool:
-    """Whether a text is none of the words that Kubernetes and others have for such a field."""
     if key in ("kind", "apiVersion") and above in ("ownerReferences", "workload"):
         return not _is_no_users(beside)
     return key in ("type", "topologySortingAlgorithm") and above in ("zones", "spec") and text not in _WORDS
@@ -313,12 +290,10 @@ _WORDS = frozenset(("Node", "node", "KahnSort", "AlternateKahn", "ReverseKahn", 
 
 
 def _key(key: str, name: Rename) -> str:
-    """The key of a label or a taint."""
     return key if key in WELL_KNOWN_KEYS else name(key)
 
 
 def _resource(resource: str, name: Rename) -> str:
-    """The name of a resource: what is counted in bytes, or is a GPU, or of another domain, stays so."""
     if resource in WELL_KNOWN_RESOURCES or resource.startswith("hugepages-"):
         return resource
     if is_gpu(resource):
@@ -327,13 +302,11 @@ def _resource(resource: str, name: Rename) -> str:
 
 
 def _is_no_users(owner: Mapping[str, Any]) -> bool:
-    """Whether an owner is of a kind of Kubernetes, or of a project that rules know."""
     group = str(owner.get("apiVersion") or "").rpartition("/")[0]
     return "." not in group or group.endswith(_OWNER_GROUPS)
 
 
 def _is_fixed(key: str, text: str, above: str, beside: Mapping[str, Any]) -> bool:
-    """Whether a text stays although its field holds names of users elsewhere."""
     if key == "name":
         means = _MEANING_BELOW.get(above)
         return means is not None and means(text)
@@ -355,7 +328,6 @@ _MEANING_BELOW: Mapping[str, Callable[[str], bool]] = {
 
 
 def _holds_names(key: str, value: Any, above: str, beside: Mapping[str, Any]) -> bool:
-    """Whether a field holds a name, or a list of names."""
     if key in ("name", "hostIP"):
         return isinstance(value, str)
     if key == "values":
@@ -371,7 +343,6 @@ def _names(value: Any, name: Rename) -> Any:
 
 
 def _label(label: str, text: Any, name: Rename) -> Any:
-    """The value of a label: that of a mark as far as it is a word, any other is a name."""
     if isinstance(text, str) and is_protection(label, text):
         return text
     return _word(text, name) if label in _FIXED_LABELS else _names(text, name)
@@ -394,7 +365,6 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
 
 
 def _mark(holds: Holds, text: str, name: Rename) -> str:
-    """The value of a mark of another system."""
     if holds is Holds.JSON:
         try:
             return msgspec.json.encode(_within(msgspec.json.decode(text.encode()), "", name)).decode()
@@ -404,7 +374,6 @@ def _mark(holds: Holds, text: str, name: Rename) -> str:
 
 
 def _within(value: Any, key: str, name: Rename) -> Any:
-    """What is read of a value in JSON, with other names."""
     if isinstance(value, list):
         return [_within(each, key, name) for each in value]
     if isinstance(value, dict):
@@ -417,14 +386,12 @@ def _within(value: Any, key: str, name: Rename) -> Any:
 
 
 def _word(text: Any, name: Rename) -> Any:
-    """A number, or a word that marks may have; any other text is a name."""
     if not isinstance(text, str) or text in _MARK_WORDS or _NUMBER.fullmatch(text):
         return text
     return name(text)
 
 
 def _policy(document: Document, name: Rename) -> Document:
-    """A Policy: its own name and those of the NetworkTopology and list that it chooses."""
     spec = dict(document.get("spec") or {})
     if network := dict(spec.get("network") or {}):
         if isinstance(network.get("topology"), str):
@@ -441,7 +408,6 @@ def _policy(document: Document, name: Rename) -> Document:
 
 
 def _resolve_patterns(documents: Sequence[Document]) -> None:
-    """Name the nodes that a HyperNode's pattern finds in its place."""
     nodes = tuple(sorted(each["metadata"]["name"] for each in _of_kind(documents, "Node")))
     specs = [each["spec"] for each in _of_kind(documents, "HyperNode")]
     patterns = set(filter(None, (_pattern(member) for spec in specs for member in spec["members"])))
@@ -460,7 +426,7 @@ def _pattern(member: Mapping[str, Any]) -> str | None:
 
 
 def _members(member: Document, found: Mapping[str, list[str]]) -> Iterator[Document]:
-    """Nodes by name in place of a pattern; a pattern that finds none, or is none, becomes another such one."""
+    """Nodes by name for a pattern; a pattern that finds none, or is invalid, becomes another such one."""
     pattern = _pattern(member)
     if pattern is None:
         yield member
@@ -473,7 +439,6 @@ def _members(member: Document, found: Mapping[str, list[str]]) -> Iterator[Docum
 
 
 def _needs_instance(document: Document) -> bool:
-    """Whether something is to be worked out: what zones have left, or costs from measurements."""
     if document["kind"] == "NodeResourceTopology":
         return True
     network = (document.get("spec") or {}).get("network") if document["kind"] == "Policy" else None
@@ -483,7 +448,6 @@ def _needs_instance(document: Document) -> bool:
 def _state_measured(
     documents: Iterable[Document], instance: Instance, config_maps: Iterable[ConfigMapManifest]
 ) -> None:
-    """State the costs that measurements come to in the NetworkTopology that decides, where they are what decides."""
     network = instance.network
     if network is None or instance.policy.network_weights != NETPERF_COSTS:
         return
@@ -502,7 +466,6 @@ def _state_measured(
 
 
 def _catch_up(documents: Iterable[Document], instance: Instance) -> None:
-    """State what zones have available now, and nothing about which pods were counted."""
     for document in _of_kind(documents, "NodeResourceTopology"):
         metadata, attributes = document["metadata"], document.get("attributes")
         metadata["annotations"] = {**(metadata.get("annotations") or {})}
@@ -515,7 +478,6 @@ def _catch_up(documents: Iterable[Document], instance: Instance) -> None:
 
 
 def _state_available(document: Document, available: Mapping[str, Resources]) -> None:
-    """State what each zone has available; one that the instance does not know stays as it is."""
     for zone in document.get("zones") or ():
         if zone["name"] in available:
             amounts = available[zone["name"]]

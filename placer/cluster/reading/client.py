@@ -1,8 +1,8 @@
-"""HTTP to an API server: what is tried again, lists in pages.
+"""HTTP to an API server: requests, repeated where that may help, and lists in pages.
 
-How it is found and who we are there is another matter (:mod:`placer.cluster.reading.credentials`). A request that is
-answered with 401 was not done, whatever it was: it goes out once more where who we are can be read anew. The typed
-calls of the ``kubernetes`` library are not used: they take many times as long as the text they read.
+A request answered with 401 had no effect; it is sent once more with new credentials
+(:mod:`placer.cluster.reading.credentials`). The typed calls of the ``kubernetes`` library are far slower than reading
+the text.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ _NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
 class Unanswered(ClusterError):
-    """No answer came, so it is not known whether what was asked for has happened; unless it was not even ``sent``.
+    """No answer came: the request may have had its effect, unless it was not ``sent``.
 
-    ``why`` says what came in its place, in words that tenants may read: without what was asked, and where.
+    ``why`` is the cause in words that tenants may read, without the request and its address.
     """
 
     def __init__(self, message: str, *, sent: bool = True, why: str = "") -> None:
@@ -103,11 +103,11 @@ class Unanswered(ClusterError):
 
 
 class Forbidden(ClusterError):
-    """The server knows who we are, and that we may not read this."""
+    """The server knows us, and forbids this."""
 
 
 class Busy(ClusterError):
-    """The server has no time for us now; ``again_after`` is the seconds after which it wants to be asked again."""
+    """The server has no time for us now; ``again_after`` is the wait in seconds that it asks for."""
 
     def __init__(self, message: str, again_after: float) -> None:
         super().__init__(message)
@@ -115,11 +115,11 @@ class Busy(ClusterError):
 
 
 class TooLong(ClusterError):
-    """A page has more bytes than are read of one."""
+    """A page has more bytes than the limit of one page."""
 
 
 class Response:
-    """What the server said: a status, a text, and the seconds after which to ask again, where it says so."""
+    """An answer: status, text, and the wait in seconds that the server asks for, if any."""
 
     __slots__ = ("again_after", "status", "text")
 
@@ -133,12 +133,12 @@ class Response:
 
     @property
     def too_large(self) -> bool:
-        """Whether what was to be written is longer than the store takes, however often it is sent (409 or 500)."""
+        """Whether the object is longer than the store takes, however often it is sent (409 or 500)."""
         return self.status in (409, 500) and "request is too large" in self.message
 
 
 class Unlisted(ClusterError):
-    """A page of a list was answered with another status than 200: the server does not know it, or no longer."""
+    """A page of a list was answered with another status than 200."""
 
     def __init__(self, path: str, selector: str, answer: Response) -> None:
         super().__init__(f"{path}: {answer.status}{selector and f' for {selector}'}")
@@ -156,18 +156,14 @@ def pages(
     Parameters
     ----------
     ask
-        Asks for a path with parameters, as :meth:`Client.get` does.
-    path
-        Of the list.
-    decode
-        Reads a page.
+        As :meth:`Client.get`.
     selector
         Of fields; empty: all objects.
 
     Raises
     ------
     Unlisted
-        A page is not to be had.
+        A page has another status than 200.
     ClusterError
         The answer is no page of a list.
     """
@@ -202,21 +198,19 @@ def whole_list(
     selector: str = "",
     watch: Callable[[int], None] = lambda _: None,
 ) -> list[AnyPage]:
-    """All pages of a list, as :func:`pages` asks for them; begun anew where the server has forgotten how far we were.
+    """All :func:`pages` of a list, from the start again where the server has forgotten its place in it.
 
     Parameters
     ----------
-    ask, path, decode, selector
-        As :func:`pages` takes them.
     watch
         Called after each page with the number of objects so far.
 
     Raises
     ------
     Unlisted
-        A page is not to be had, for another reason than that.
+        A page has another status than 200 and 410.
     ClusterError
-        The server forgot the list again and again.
+        The server forgot the list three times.
     """
     for _ in range(_STARTS):
         found: list[AnyPage] = []
@@ -236,10 +230,7 @@ def whole_list(
 def listed(
     ask: Callable[[str, Mapping[str, str]], Response], path: str, shape: type[Item], selector: str = ""
 ) -> Iterator[Item]:
-    """Objects of a list, each read as a shape that msgspec knows; as :func:`whole_list` asks for them.
-
-    One that has another shape is left out: a single odd object must not keep all others from being read.
-    """
+    """Objects of a list in a shape of msgspec; one with another shape is skipped, so that it hides no others."""
     import msgspec
 
     from placer.cluster.reading.views import Page
@@ -263,20 +254,20 @@ def listed(
 
 
 def server_time(server: object) -> datetime:
-    """The time by a server's own clock, where it tells it as :meth:`Client.now` does; else by ours."""
+    """The time by a server's own clock where it has :meth:`Client.now`, else by ours."""
     clock: Callable[[], datetime] | None = getattr(server, "now", None)
     return datetime.now(UTC) if clock is None else clock()
 
 
 class Server(Protocol):
-    """What answers questions: a :class:`Client`, or a double of it in tests."""
+    """Answers questions: a :class:`Client`, or a double of it in tests."""
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         """Ask for something."""
 
 
 class SendOptions(TypedDict, total=False):
-    """What a request that writes may say beside its body; :meth:`Client.send` has the defaults."""
+    """Options of :meth:`Client.send`, which has the defaults."""
 
     parameters: Mapping[str, str] | None
     kind: str
@@ -284,35 +275,33 @@ class SendOptions(TypedDict, total=False):
 
 
 class Writer(Server, Protocol):
-    """What takes what is written: a :class:`Client`, or a double of it in tests."""
+    """Takes changes: a :class:`Client`, or a double of it in tests."""
 
     def send(self, method: str, path: str, body: object = None, **options: Unpack[SendOptions]) -> Response:
         """Write something, once."""
 
 
 class Follower(Server, Protocol):
-    """What reports events as they happen: a :class:`Client`, or a double of it in tests."""
+    """Reports events as they happen: a :class:`Client`, or a double of it in tests."""
 
     def follow(
         self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
     ) -> Iterator[bytes]:
-        """Lines of an answer that goes on."""
+        """Lines of an endless answer."""
 
 
 class ServerClock:
-    """A server's clock, from the ``Date`` of its answers; by ours until it has said one.
+    """A server's clock, from the ``Date`` of its answers; ours until the first one.
 
-    Conditions and ages are by the server's clock, and ours may be off. A ``Date`` has whole seconds, and was written
-    somewhen between question and answer: each says that the server is ahead of our monotonic clock by so much at least,
-    and by so much at most. The most that was said at least so stays as long as no answer contradicts it. So the time
-    does not go back by a part of a second from one answer to the next, as it would if the last one counted; it does
-    where the server's clock was put back. Of several servers one may have another time, so a jump of some seconds
-    counts once three answers in a row agree on it.
+    A ``Date`` has whole seconds, from between question and answer. So each answer bounds the server's lead over our
+    monotonic clock from below and above. The greatest lower bound is kept until an answer contradicts it, so that time
+    does not run back by parts of a second. A jump of seconds counts once three answers in a row agree, since one of
+    several servers may have another time.
 
     Parameters
     ----------
     clock
-        Seconds, which never go back; tests put one here that they move.
+        Seconds, which never decrease.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -321,12 +310,12 @@ class ServerClock:
         self._jumped: list[float] = []  # how far ahead the last answers said in a row that the server is, all the same
 
     def now(self) -> datetime:
-        """The least that it may be there."""
+        """The least time that the server may have."""
         ahead = self._ahead
         return datetime.now(UTC) if ahead is None else datetime.fromtimestamp(ahead + self._clock(), UTC)
 
     def note(self, headers: Mapping[str, str], asked: float) -> None:
-        """Note what an answer says of the time; ``asked`` is when our clock had the question go out."""
+        """Note the ``Date`` of an answer; ``asked`` is when the question was sent, by our clock."""
         with suppress(KeyError, TypeError, ValueError):
             date = parsedate_to_datetime(headers["Date"])
             second = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
@@ -347,15 +336,7 @@ class ServerClock:
 
 
 class Client:
-    """An API server, with the credentials of one of its users.
-
-    Parameters
-    ----------
-    credentials
-        Where it is, and who we are there.
-    sleep
-        Waits; tests put something faster here.
-    """
+    """An API server, with the credentials of one of its users."""
 
     def __init__(self, credentials: Credentials, sleep: Callable[[float], None] = time.sleep) -> None:
         self.url = credentials.url
@@ -365,36 +346,29 @@ class Client:
         self._clock = ServerClock()
 
     def now(self) -> datetime:
-        """The time by the server's clock, as :class:`ServerClock` knows it."""
+        """The time by the server's clock (:class:`ServerClock`)."""
         return self._clock.now()
 
     @classmethod
     def connect(cls, kubeconfig: str | None = None, context: str | None = None) -> Client:
-        """Find a server; nothing is asked of it yet.
-
-        Parameters
-        ----------
-        kubeconfig
-            A file; None: ``KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod we are in.
-        context
-            One of the file's; None: its current one.
+        """Find a server, as :func:`~placer.cluster.reading.credentials.find_account` does; nothing is asked of it yet.
 
         Raises
         ------
         UsageError
             The file or the context is not there, or the library that reads them is not installed.
         ClusterError
-            A plug-in that is to say who we are fails.
+            A plug-in for credentials fails.
         """
         return cls(Credentials(find_account(kubeconfig, context)))
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
-        """Ask for something below the server's root; what may work the next time is asked again.
+        """Ask for something below the server's root, again where that may help.
 
         Returns
         -------
         Response
-            Of status 200, 404 or 410; what these mean is for the caller to say.
+            Of status 200, 404 or 410; the caller knows their meaning.
 
         Raises
         ------
@@ -403,8 +377,7 @@ class Client:
         TooLong
             A page of several objects has more than 8 MiB.
         ClusterError
-            The server does not answer, does not know us, is in trouble that does not end, or wants us to wait for
-            longer than there is time.
+            The server does not answer, does not know us, has lasting trouble, or asks for too long a wait.
         """
         several = int((parameters or {}).get("limit", "1")) > 1
         query = f"?{urlencode(parameters)}" if parameters else ""
@@ -419,7 +392,7 @@ class Client:
         raise ClusterError(f"{self.url}{path}: {trouble}, {_TRIES} times")
 
     def _check_wait(self, wait: float | None, trouble: str) -> None:
-        """Refuse to wait for longer than there is time; coming back earlier than the server wants would not help."""
+        """Refuse a wait that is longer than the time left; asking earlier would not help."""
         left = max(_LONGEST_WAIT, self.until - time.monotonic()) if self.until is not None else _LONGEST_WAIT
         if wait is not None and wait > left:
             raise Busy(f"{trouble}; the server wants to be asked again after {wait:g} s, there are {left:.0f}", wait)
@@ -434,24 +407,21 @@ class Client:
         kind: str = JSON,
         timeout: float = _WRITTEN,
     ) -> Response:
-        """Write something below the server's root, once; what an answer means is for the caller to say.
+        """Write something below the server's root, once; the caller knows the meaning of the answer.
 
         Parameters
         ----------
         method
             POST, PUT, PATCH, DELETE; GET, to ask once only.
-        body
-            What JSON can say; None: nothing.
         kind
             Content type of the body.
         timeout
-            Seconds to wait for the answer, and to connect.
+            Seconds to connect, and to wait for the answer.
 
         Raises
         ------
         Unanswered
-            No answer came in time, or the connection broke: it may have happened, or not. Or the server does not know
-            us, and who we are cannot be read again: it has not.
+            No answer came in time, the connection broke, or the server does not know us.
         """
         import json
 
@@ -479,7 +449,7 @@ class Client:
         Parameters
         ----------
         opened
-            Called with what ends the answer from another thread, as soon as there is one.
+            Called with a function that ends the answer from another thread, as soon as there is one.
 
         Raises
         ------
@@ -514,7 +484,6 @@ class Client:
     def _request(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any
     ) -> urllib3.BaseHTTPResponse:
-        """Send something once; where the server does not know us, once more as who we are by now."""
         headers = {"Accept": "application/json", "User-Agent": _AGENT, **(headers or {})}
         caller = self._credentials.caller()
         answer = self._sent(caller, method, url, headers, options)
@@ -544,9 +513,9 @@ class Client:
                 each(method, url, status, time.monotonic() - asked)
 
     def _ask(self, url: str, path: str, most: int | None) -> tuple[Response | None, float | None, str]:
-        """One question: the answer, or None with the seconds the server wants us to wait and what the matter is.
+        """One question: the answer, or None with the wait in seconds that the server asks for, and the trouble.
 
-        Of an answer no more than ``most`` bytes are read; None: all of it.
+        At most ``most`` bytes of an answer are read; None: all of it.
         """
         import urllib3
 
@@ -582,7 +551,6 @@ def own_namespace() -> str | None:
 
 
 def _no_answer(error: Exception, seconds: float) -> str:
-    """Why no answer came, in words: those of the library are about its own objects."""
     import urllib3
 
     cause = getattr(error, "reason", None)
@@ -595,13 +563,11 @@ def _no_answer(error: Exception, seconds: float) -> str:
 
 
 def _shut(answer: urllib3.BaseHTTPResponse) -> None:
-    """End an answer that another thread reads; one that has ended already stays so."""
     with suppress(ValueError, OSError):
         answer.shutdown()
 
 
 def _read(answer: urllib3.BaseHTTPResponse, path: str, most: int | None) -> bytes:
-    """All of an answer, of which there is no more than ``most``."""
     try:
         parts, size = [], 0
         for part in answer.stream(2**16):
@@ -617,7 +583,6 @@ def _read(answer: urllib3.BaseHTTPResponse, path: str, most: int | None) -> byte
 
 
 def _again_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server wants us to wait; None where it says nothing, or nothing that can be read."""
     import urllib3
 
     after = headers.get("Retry-After")
@@ -628,7 +593,6 @@ def _again_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _message(text: bytes) -> str:
-    """The message of a Status, or the beginning of the text."""
     import json
 
     try:

@@ -1,14 +1,8 @@
-"""Who we are at an API server: read at the beginning, and anew when it has expired or the server does not take it.
+"""Our identity at an API server: read at the start, and again when it has expired or is refused (401).
 
-The ``kubernetes`` library finds the server and the credentials: kubeconfig, plug-ins that fetch tokens, the service
-account of a pod. It makes the pool of connections, too. What it leaves to its users is here:
-
-- A 401 has everything read anew, as kubectl has it: a token file that was replaced, a kubeconfig that was written anew,
-  a plug-in that has another token or certificate. The library heeds nothing but the time at which a token expires.
-- A plug-in that fails is an error. The library logs what it said and goes on as nobody.
-- What cannot be read again is no matter as long as the server takes what was read before.
-- One thread at a time reads, so that a plug-in is called once and not by each of them, and not for each request: to the
-  library a token has expired five minutes before it does, so one that lasts no longer would be fetched again and again.
+The ``kubernetes`` library reads kubeconfigs, plug-ins and service accounts. Here a failed plug-in is an error, not an
+anonymous user; failed reads do not matter while the old credentials are taken; and one thread at a time reads, not for
+each request, since to the library a token expires five minutes early.
 """
 
 from __future__ import annotations
@@ -41,18 +35,14 @@ _LOGS = "kube_config"
 
 
 class Account(NamedTuple):
-    """What was read: where the server is, and what says who we are there.
+    """An identity, as it was read.
 
     Parameters
     ----------
-    url
-        Of the server.
     pool
-        Connections to it, which verify it, and show it our certificate where we have one.
-    headers
-        That say who we are.
+        Connections that verify the server, and show it our certificate where we have one.
     look_again
-        Gives these headers, or others where they have expired; None: they never do.
+        Gives the headers, or new ones where they have expired; None: they never do.
     """
 
     url: str
@@ -63,14 +53,14 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """Who we are in one request: the headers that say it, and the connections over which it is said."""
+    """Our identity in one request: headers and connections."""
 
     pool: urllib3.PoolManager
     headers: Mapping[str, str]
 
 
 class Credentials:
-    """Who we are, for any number of threads.
+    """Our identity, for any number of threads.
 
     Parameters
     ----------
@@ -93,11 +83,11 @@ class Credentials:
 
     @property
     def url(self) -> str:
-        """Of the server."""
+        """URL of the server."""
         return self._account.url.rstrip("/")
 
     def caller(self) -> Caller:
-        """Who we are now; the same as before where that cannot be read again."""
+        """The current identity; the same as before where it cannot be read again."""
         with self._lock:
             look_again = self._account.look_again
             if look_again is not None and time.monotonic() - self._asked >= _FRESH:
@@ -109,17 +99,7 @@ class Credentials:
             return self._caller
 
     def renewed(self, refused: Caller) -> Caller | None:
-        """Who we are after all, where the server did not know us.
-
-        Parameters
-        ----------
-        refused
-            Who we were in the request that was answered with 401.
-
-        Returns
-        -------
-        Caller | None
-            None where nothing else is to be had: we are who the server does not know.
+        """Another identity after the server refused one with 401; None where there is no other.
 
         Raises
         ------
@@ -157,14 +137,14 @@ class Credentials:
 
 
 def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Account]:
-    """Find where it is said who we are; what is returned reads it, each time the same context.
+    """Find our identity; the returned function reads it, each time of the same context.
 
     Parameters
     ----------
     kubeconfig
         A file; None: ``KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod we are in.
     context
-        One of the file's; None: the one that is its current one now.
+        One of the file's; None: its current one.
 
     Raises
     ------
@@ -177,7 +157,7 @@ def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Ac
 
 
 def context_name(kubeconfig: str | None, context: str | None) -> str | None:
-    """The name of the context, as :func:`find_account` finds it; None: there is none, in a pod.
+    """The name of the context that :func:`find_account` finds; None in a pod.
 
     Raises
     ------
@@ -192,14 +172,13 @@ def context_name(kubeconfig: str | None, context: str | None) -> str | None:
 
 
 def _kubeconfig(stated: str | None, context: str | None) -> str | None:
-    """The kubeconfig that counts; None: none, so that the service account does."""
     file = stated or os.environ.get("KUBECONFIG") or None
     default = os.path.expanduser("~/.kube/config")
     return default if file is None and (context is not None or os.path.exists(default)) else file
 
 
 def context_namespace(kubeconfig: str | None, context: str | None) -> str | None:
-    """The namespace of the context, as :func:`find_account` finds it; None: it states none, or there is none.
+    """The namespace of the context that :func:`find_account` finds; None where it states none.
 
     Raises
     ------
@@ -268,7 +247,6 @@ def _shows_certificate(pool: urllib3.PoolManager) -> bool:
 
 @contextmanager
 def _told_as(kind: type[PlacerError], what: str) -> Iterator[None]:
-    """Tell whatever the library raises of what it reads as an error of ours."""
     import yaml
 
     broken = (
@@ -287,8 +265,6 @@ def _told_as(kind: type[PlacerError], what: str) -> Iterator[None]:
 
 
 class _Listening(logging.Handler):
-    """Notes the errors that the library logs in one thread."""
-
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.said: list[str] = []
@@ -301,7 +277,6 @@ class _Listening(logging.Handler):
 
 @contextmanager
 def _heard_of_plugin(where: str) -> Iterator[None]:
-    """Raise what the library logs of a plug-in that failed."""
     listening = _Listening()
     root = logging.getLogger()
     root.addHandler(listening)

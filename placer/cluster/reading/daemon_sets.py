@@ -1,32 +1,16 @@
-"""Room for pods of DaemonSets that are still to come.
+"""Room for pods of DaemonSets that are still to come, held by *placeholder pods* (docs/passes.md, Room for DaemonSets).
 
-A new node gets its pods of DaemonSets within seconds, and pods that fill it before keep them out. Where a DaemonSet
-wants a pod on a node and none is, its room is held by a *placeholder pod*: it is in the snapshot alone, has no owner,
-and is nominated to the node, as any pod that another scheduler is about to bind. It goes when the DaemonSet's pod
-comes.
+A placeholder is in the snapshot alone, has no owner and is nominated to the node; it goes when the DaemonSet's pod
+comes. Bounds for each namespace, except trusted ones, keep tenants from holding room for pods that never come.
 
-A tenant may write DaemonSets whose pods never come, for their size or a quota. So room is held for pods that fit an
-empty node, and on these nodes alone:
-
-* on nodes that are new;
-* on others for a DaemonSet that runs: its controller says that one pod at least is ready, and nine of ten. One that
-  wants a single pod counts only in a trusted namespace: a DaemonSet for each node costs nothing.
-
-Of all that, a namespace holds a tenth of a node at most, on a tenth of the nodes at most. ``kube-system`` is trusted,
-and so is each namespace that an administrator labels ``placer.dev/agents: "true"``: these have no such bounds. A
-DaemonSet that wants no pod by its controller's word is skipped, but for those of trusted namespaces, which are asked
-about new nodes.
-
-Source: Kubernetes ``pkg/controller/daemon`` (which nodes a DaemonSet wants, and what its pods tolerate beside what they
-say).
+Source: Kubernetes ``pkg/controller/daemon`` (nodes of a DaemonSet, and tolerations that its pods get).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DAEMON_SETS",
     "DAEMON_SETS_PATH",
-    "DaemonRoom",
     "daemon_room",
     "is_placeholder",
     "new_nodes",
@@ -83,41 +66,21 @@ _TOLERATED_ON_HOST = "network-unavailable"
 _NEW = timedelta(minutes=10)
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonRoom:
-    """What holds room in a snapshot for pods of DaemonSets.
-
-    Parameters
-    ----------
-    items
-        Placeholder pods, and what is kept of DaemonSets that cannot be read.
-    refused
-        Namespace to the pods that are to come and for which no room is held, since it may hold no more.
-    """
-
-    items: Sequence[bytes] = ()
-    refused: Mapping[str, int] = field(default_factory=dict)
-
-
 def daemon_room(
     daemon_sets: Iterable[bytes],
     nodes: Mapping[str, Node],
     new: Collection[str],
     pods: Iterable[bytes],
     trusted: Collection[str],
-) -> DaemonRoom:
-    """Make the pods that hold room for those that are not there yet.
+) -> tuple[list[bytes], Counter[str]]:
+    """Hold room for the pods of DaemonSets that are not there yet.
+
+    Returns placeholder pods and unreadable DaemonSets; and namespace to the number of coming pods beyond its bounds.
 
     Parameters
     ----------
-    daemon_sets
-        As their list keeps them.
-    nodes
-        Of the cluster, by name.
     new
-        Names of those that are new (:func:`new_nodes`).
-    pods
-        Of the cluster, as a snapshot keeps them.
+        Names of new nodes (:func:`new_nodes`).
     trusted
         Namespaces without bounds (:func:`trusted_namespaces`).
     """
@@ -134,31 +97,17 @@ def daemon_room(
         runs = _runs(view, is_trusted)
         if runs or (new and (is_trusted or view.may_want_pods)):
             items += holder.held(view.key, item, runs=runs)
-    return DaemonRoom(items, holder.refused)
+    return items, holder.refused
 
 
 def new_nodes(nodes: Iterable[NodeManifest], now: datetime) -> frozenset[str]:
-    """Names of nodes that came a short while ago, or do not say when.
-
-    Parameters
-    ----------
-    nodes
-        Of the cluster.
-    now
-        When, by the server's clock.
-    """
+    """Names of nodes made less than ten minutes before ``now`` (the server's clock), or at an unknown time."""
     times = ((each.name, each.metadata.creation_timestamp) for each in nodes)
     return frozenset(name for name, since in times if since is None or now - since < _NEW)
 
 
 def trusted_namespaces(items: Iterable[bytes]) -> frozenset[str]:
-    """Namespaces whose DaemonSets hold room without bounds.
-
-    Parameters
-    ----------
-    items
-        Of a snapshot.
-    """
+    """Namespaces whose DaemonSets hold room without bounds, from the items of a snapshot."""
     views = (
         read_view(item, ObjectView) for item in items if _AGENTS.encode() in item and is_of_kind(item, "Namespace")
     )
@@ -167,7 +116,7 @@ def trusted_namespaces(items: Iterable[bytes]) -> frozenset[str]:
 
 
 def _runs(view: DaemonSetView, trusted: bool) -> bool:
-    """Whether its pods come, so that room is held on every node; so its controller says, and no tenant may."""
+    """Whether its pods come, by its controller's status, which no tenant may write."""
     status = view.counts
     missing = status.desired_number_scheduled - status.number_ready
     several = trusted or status.desired_number_scheduled > 1
@@ -175,13 +124,7 @@ def _runs(view: DaemonSetView, trusted: bool) -> bool:
 
 
 def room_troubles(refused: Mapping[str, int]) -> list[str]:
-    """Say for whose pods no room is held, and what an administrator may do, in a sentence; none where there are none.
-
-    Parameters
-    ----------
-    refused
-        As in :class:`DaemonRoom`.
-    """
+    """A sentence with the namespaces for whose pods no room is held, and an administrator's remedy; else empty."""
     if not refused:
         return []
     most = sorted(refused, key=lambda name: (-refused[name], name))[:_TOLD]
@@ -194,28 +137,12 @@ def room_troubles(refused: Mapping[str, int]) -> list[str]:
 
 
 class _Foreseen(NamedTuple):
-    """Where pods of a DaemonSet may run, what each takes, and what of its spec takes it."""
-
     constraints: Constraints
     requests: Resources
-    room: Mapping[str, msgspec.Raw]
+    room: Mapping[str, object]
 
 
 class _Holder:
-    """Makes placeholders of one DaemonSet after another.
-
-    Parameters
-    ----------
-    nodes
-        By name.
-    new
-        Names of those that came a short while ago.
-    trusted
-        Namespaces without bounds.
-    pods
-        Of the cluster.
-    """
-
     def __init__(
         self, nodes: Mapping[str, Node], new: Collection[str], trusted: Collection[str], pods: Iterable[bytes]
     ) -> None:
@@ -239,15 +166,6 @@ class _Holder:
         return Eligibility(self._nodes)
 
     def held(self, key: Key, item: bytes, *, runs: bool) -> Iterator[bytes]:
-        """Make the placeholders of a DaemonSet, or say that it cannot be read.
-
-        Parameters
-        ----------
-        key, item
-            The DaemonSet.
-        runs
-            Whether room is held on nodes that are not new, too.
-        """
         found = self._foreseen(item)
         if found is None:
             wrong = "spec.template.spec: found an unreadable or too long spec, expected the spec of a pod"
@@ -263,19 +181,17 @@ class _Holder:
             yield msgspec.json.encode(pod | {"metadata": metadata, "status": {"nominatedNodeName": name}})
 
     def _foreseen(self, item: bytes) -> _Foreseen | None:
-        """What is to be known of its pods; None where that cannot be read, or is more than is looked at."""
         try:
             spec = DAEMON_SETS.read(item).spec.template.spec
         except Misfit:
             return None
         if any(too_long(spec)):
             return None
-        room = msgspec.json.decode(item, type=_SetText).spec.template.spec
+        room = msgspec.json.decode(item)["spec"]["template"]["spec"]
         tolerant = msgspec.structs.replace(spec, tolerations=(*(spec.tolerations or ()), *_tolerated(spec)))
         return _Foreseen(self._pool.of(tolerant), pod_requests(spec), room)
 
     def _open_to(self, found: _Foreseen) -> list[int]:
-        """Nodes that pods may run on, and would have room on were they empty."""
         asked = found.constraints, found.requests
         if asked not in self._open:
             row = self._eligible.row(found.constraints).nonzero()[0].tolist()
@@ -283,7 +199,7 @@ class _Holder:
         return self._open[asked]
 
     def _may_hold(self, key: Key, at: int, found: _Foreseen) -> bool:
-        """Whether a namespace may hold that much there; then it does."""
+        """Whether a namespace may hold that much there; if so, it is counted."""
         if key.namespace in self._trusted:
             return True
         node, held = self._nodes[at], self._held[key.namespace]
@@ -296,28 +212,12 @@ class _Holder:
         return True
 
 
-class _TemplateText(msgspec.Struct):
-    spec: dict[str, msgspec.Raw]
-
-
-class _SpecText(msgspec.Struct):
-    template: _TemplateText
-
-
-class _SetText(msgspec.Struct):
-    """What is kept of a DaemonSet, without reading what its pods are made from."""
-
-    spec: _SpecText
-
-
 def _tolerated(spec: PodSpec) -> Iterator[TolerationEntry]:
-    """What the controller adds to the tolerations of a pod."""
     for taint in (*_TOLERATED, _TOLERATED_ON_HOST) if spec.host_network else _TOLERATED:
         yield TolerationEntry(key=f"node.kubernetes.io/{taint}", operator="Exists", effect="NoSchedule")
 
 
-def _pod(key: Key, spec: Mapping[str, msgspec.Raw]) -> dict[str, object]:
-    """What holds room for a pod, with what a snapshot keeps of one."""
+def _pod(key: Key, spec: Mapping[str, object]) -> dict[str, object]:
     held = {name: text for name, text in spec.items() if name in _ROOM}
     metadata = {"name": key.name, "namespace": key.namespace}
     pod = msgspec.json.encode({"metadata": metadata, "spec": held | {"schedulerName": _OTHER_SCHEDULER}})
@@ -326,7 +226,6 @@ def _pod(key: Key, spec: Mapping[str, msgspec.Raw]) -> dict[str, object]:
 
 
 def _there(pods: Iterable[bytes]) -> Iterator[tuple[Key, str]]:
-    """DaemonSets and nodes on which they have a pod that has not ended."""
     for item in pods:
         if b'"DaemonSet"' in item:
             pod = read_view(item, PodView)
@@ -336,7 +235,7 @@ def _there(pods: Iterable[bytes]) -> Iterator[tuple[Key, str]]:
 
 
 def placeholder_for(metadata: Metadata, namespace: str, node: str) -> Key | None:
-    """The placeholder that a pod takes the place of when it is on a node; None for a pod of no DaemonSet."""
+    """The placeholder that a pod on a node replaces; None for a pod of no DaemonSet."""
     owner = controller(metadata)
     return Key(namespace, _name(owner.name, node)) if owner is not None and owner.kind == _KIND else None
 

@@ -1,8 +1,4 @@
-"""Pods on their way out, and those that controllers make in their place, heard from a watch.
-
-A pod that was evicted holds its room until its kubelet has ended it, so what is waited for is that it is no longer
-there, or over; a pod of its name with another uid is another pod.
-"""
+"""Evicted pods until they are gone, and pods that controllers make for them, heard from a watch."""
 
 from __future__ import annotations
 
@@ -17,14 +13,16 @@ __all__ = ["Departures"]
 
 
 class Departures:
-    """What became of some pods since a snapshot; may be used from several threads.
+    """Departures and replacements since a snapshot, for any number of threads.
+
+    An evicted pod holds its room until it is gone or over; a pod of its name with another uid is another pod.
 
     Parameters
     ----------
     going
-        Uids of pods that are to go.
+        Uids of pods that are to leave.
     known
-        Uids of all pods of the snapshot: what is made later has another.
+        Uids of all pods of the snapshot.
     """
 
     def __init__(self, going: Collection[str], known: Collection[str]) -> None:
@@ -40,7 +38,7 @@ class Departures:
             self._news.notify_all()
 
     def pods_replaced(self, items: Sequence[bytes]) -> None:
-        """Hear all pods that there are."""
+        """Hear the list of all pods."""
         pods = [read_view(item, PodView) for item in items]
         with self._news:
             self._standing &= {pod.metadata.uid for pod in pods}
@@ -65,15 +63,15 @@ class Departures:
             return frozenset(self._standing)
 
     def all_made(self, wanted: Mapping[str, int]) -> bool:
-        """Whether each controller, by its uid, has made so many pods that wait."""
+        """Whether each controller, by its uid, has made so many waiting pods."""
         made = Counter(self._made.values())
         return all(made[uid] >= count for uid, count in wanted.items())
 
     def wait(self, seconds: float, until: Callable[[], bool]) -> bool:
-        """Wait until something is so that only events change; whether it is."""
+        """Wait for a condition that only events change; whether it holds."""
         with self._news:
             return self._news.wait_for(until, seconds)
 
     def all_gone(self) -> bool:
-        """Whether none of them is there any more."""
+        """Whether all of them have left."""
         return not self._standing

@@ -1,25 +1,11 @@
-"""What earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
+"""State that earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
 
-**Nodes that cool down**, since their kubelet rejected a pod of ours (:mod:`placer.cluster.reading.rejections`). They
-get a taint in the snapshot for some time, and so no new pods. Where enough nodes cool down already, pods of the same
-workload alone keep off the node, by an annotation.
-
-**Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
-until they are complete, so they come first: in the snapshot they have the highest priority there is. As many pods have
-it as the gang had when it was begun, and none that requests something else than one of these did: what its owner adds
-meanwhile, or makes larger, waits until it is complete, or nothing would be as urgent as what is added to a gang of
-which one pod cannot be bound. Where not all that it lacks has room, what has is held
-(:mod:`placer.cluster.planning.room_to_complete`).
-
-**Pods that placer has released** (:mod:`placer.cluster.reading.released`) and that their own scheduler has not bound
-yet. In the snapshot they are bound to the nodes for which they were released. Their gangs stay recorded until all of
-them are bound; where some are after half a minute and the gang is not ready without the others, it is half-bound.
-
-**Room that a pass has made by evictions** is held for the gang: as long as victims are on their way out, its pods are
-in the snapshot as another scheduler's that are nominated to their nodes; once all are gone it comes first, too.
-
-**Gangs and workloads that back off.** A gang that was rolled back, and a workload that several kubelets rejected, is
-not tried for a while, so that its room goes to others: in the snapshot its pods have a scheduling gate.
+* Nodes that cool down get a taint (:mod:`placer.cluster.reading.rejections`).
+* Half-bound gangs get the highest priority, for as many pods as when begun and no larger ones, so that owners gain
+  nothing by additions (:mod:`placer.cluster.reading.gang_record`).
+* Released pods count as bound (:mod:`placer.cluster.reading.released`); the overdue make their gang half-bound.
+* Room made by evictions is held by nominations to another scheduler, and once free its pods come first.
+* Pods that back off have a scheduling gate.
 
 Nothing of this is written to the cluster.
 """
@@ -43,8 +29,8 @@ from placer.cluster.reading.released import ReleasedPod, mark, released_pods
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import Group, GroupKey, Instance, Key, PodState, SubGroup
+from placer.instance.eligibility import REJECTED_BY
 from placer.instance.instance_builder import make_instance
-from placer.instance.node_marks import REJECTED_BY
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -82,17 +68,17 @@ class HalfBoundGang:
     Parameters
     ----------
     members
-        Those of its bound pods that placer bound.
+        Pods that placer bound.
     missing
-        Pods of it that wait and come first, as many as it lacks.
+        Waiting pods that come first, as many as it lacks.
     released
-        Those of its pods that placer released and that their scheduler is still to bind.
+        Pods that placer released and that their scheduler has not bound yet.
     overdue
-        Whether that scheduler has bound others of it, has had time for these, and the gang is not ready without them.
+        Whether that scheduler bound others, had time for these, and the gang is not ready without them.
     since
-        When it may have become half-bound.
+        The earliest time at which it may have become half-bound.
     priority
-        Its own, not the one that it has as long as it is half-bound.
+        Its own, not the raised one.
     """
 
     members: tuple[Key, ...]
@@ -104,7 +90,7 @@ class HalfBoundGang:
 
 
 class RoomState(Enum):
-    """What is so of room that a pass has made."""
+    """State of room that a pass has made."""
 
     NONE = "none"  #: there is none
     MADE = "made"  #: victims are on their way out
@@ -114,7 +100,7 @@ class RoomState(Enum):
 
 
 class BackOff(NamedTuple):
-    """That a pod is not tried yet: of which gang it is, until when, and why; None: until its gang is complete."""
+    """The gang of a pod that is not tried yet, until when (None: until the gang is complete), and the reason."""
 
     group: GroupKey
     until: datetime | None
@@ -123,24 +109,20 @@ class BackOff(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A snapshot with what earlier passes left behind written into it.
+    """A snapshot with the state of earlier passes.
 
     Parameters
     ----------
     snapshot
-        The same one where there is nothing to write.
-    instance
-        Made of it.
+        The same object where there is nothing to write.
     half_bound
-        Gangs that placer left half-bound, those included of which no pod waits.
+        Gangs that placer left half-bound, also without waiting pods.
     backing_off
         Pods that are not tried yet.
-    room
-        What is so of the room that is held.
     released
-        Pods that count as bound, since placer has released them for their nodes.
+        Pods that count as bound since placer released them.
     first
-        Pods that come before every priority: what half-bound gangs lack, and what has room that was made for it.
+        Pods before every priority: of half-bound gangs, and with room made for them.
     """
 
     snapshot: Snapshot
@@ -165,12 +147,10 @@ def prepared(
 
     Parameters
     ----------
-    snapshot
-        Of the cluster.
     cooling
-        Nodes that get nothing new.
+        Nodes that get no new pods.
     record
-        The gangs that placer has begun to bind.
+        Gangs that placer has begun to bind.
     now
         Default: the clock's.
     rejected
@@ -178,7 +158,7 @@ def prepared(
     held
         Room that an earlier pass has made.
     apart
-        Workloads, and the node that each of them keeps off.
+        Workload to the node that it keeps off.
     """
     begun, at = record or {}, now or datetime.now(UTC)
     released = released_pods(snapshot, begun)
@@ -201,7 +181,6 @@ def prepared(
 
 
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
-    """What is so of room that is held."""
     if held is None:
         return RoomState.NONE
     victims = _states(snapshot, instance, held.victims)
@@ -216,13 +195,11 @@ def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, n
 
 
 def _states(snapshot: Snapshot, instance: Instance, pods: Mapping[Key, str]) -> list[PodState]:
-    """The states of pods that are there, by their uids."""
     there = (key for key, uid in pods.items() if key in snapshot.identities and snapshot.identities[key].uid == uid)
     return [instance.pods[key].state for key in there if key in instance.pods]
 
 
 def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[GroupKey, tuple[Key, ...]]:
-    """Groups that come first since the room that was made for them is free, with the pods that it was made for."""
     found: dict[GroupKey, tuple[Key, ...]] = {}
     for key in sorted(held.pods) if held is not None and room is RoomState.FREE else ():
         group = instance.pods[key].group or GroupKey("", *key)
@@ -231,7 +208,6 @@ def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> di
 
 
 def _holding(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[tuple[str, Key], Change]:
-    """What has pods hold the room that is made for them; others of their gangs wait until they have it."""
     if held is None or room not in (RoomState.MADE, RoomState.BEGUN):
         return {}
     groups = {instance.pods[key].group for key in held.pods} - {None}
@@ -249,7 +225,6 @@ def _nominated(node: str, pod: dict[str, Any]) -> None:
 def _added_since(
     instance: Instance, first: Mapping[GroupKey, Collection[Key]], half: Container[GroupKey]
 ) -> dict[Key, BackOff]:
-    """Pending pods of gangs that come first which are no part of what is to be completed."""
     begun = "its gang had no more such pods when it was begun, and is completed first"
     room = "room was made for other pods of its gang, which come first"
     return {
@@ -261,10 +236,10 @@ def _added_since(
 
 
 def _raised(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
-    """What gives groups and the pods of them that come first the highest priority.
+    """Changes that give groups, and their pods that come first, the highest priority.
 
-    Their PodGroup, and those of their pods that run, state none then: a group is as urgent as its least urgent pod,
-    and a class that is made for it, anybody's could name.
+    Their PodGroup and their running pods state none then: a group is as urgent as its least urgent pod, and anybody
+    could name a class made for it.
     """
     changes: dict[tuple[str, Key], Change] = {}
     apis: dict[Key, set[str]] = defaultdict(set)
@@ -283,10 +258,7 @@ def marked(
     rejected: Mapping[Workload, RejectedWorkload] | None = None,
     apart: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Snapshot:
-    """Write the same into a snapshot of which no instance is needed here, since others decide upon it.
-
-    An instance, which takes longer to make than the snapshot took, is made only if something may be half-bound or wait.
-    """
+    """:func:`prepared` without the instance, which is slow to make, where nothing is recorded or backs off."""
     if record or rejected:
         return prepared(snapshot, cooling, record, now, rejected, apart=apart).snapshot
     return changed(snapshot, _cooled(cooling) | _apart(snapshot, apart))
@@ -299,7 +271,6 @@ def _half_bound(
     released: Mapping[Key, ReleasedPod],
     now: datetime,
 ) -> dict[GroupKey, HalfBoundGang]:
-    """Gangs of which placer has bound or released pods, and that are not ready or not all bound yet."""
     unbound: dict[GroupKey, list[Key]] = defaultdict(list)
     for pod, each in sorted(released.items()):
         unbound[each.gang].append(pod)
@@ -320,7 +291,6 @@ def _begun_gang(
     recorded: GangRecord,
     released: Mapping[Key, ReleasedPod],
 ) -> HalfBoundGang | None:
-    """A gang that is recorded, with its released pods; None where there is nothing left to do about it."""
     theirs = tuple(pod for pod in _unbound(released) if pod in instance.pods)
     group = instance.groups.get(key)
     if group is None:  # one pod in no PodGroup that is not pending
@@ -336,8 +306,6 @@ def _begun_gang(
 def _recorded_members(
     snapshot: Snapshot, instance: Instance, recorded: GangRecord, bound: Iterable[Key]
 ) -> tuple[Key, ...]:
-    """Those of the bound pods that placer bound, or released for the nodes on which they are."""
-
     def is_ours(key: Key) -> bool:
         uid = snapshot.identities[key].uid
         return not recorded.pods.isdisjoint(digests([uid, mark(uid, instance.pods[key].node or "")]))
@@ -348,18 +316,14 @@ def _recorded_members(
 def ready_without(
     instance: Instance, key: GroupKey, pods: Collection[Key], added: Collection[Key] = frozenset()
 ) -> bool:
-    """Whether a gang would be ready without some of its bound pods; one that is no PodGroup is not.
+    """Whether a gang would be ready without some of its bound pods; False for a pod in no PodGroup.
 
     Parameters
     ----------
-    instance
-        In which they are bound.
-    key
-        The gang.
     pods
-        Those that do not count.
+        Bound pods that do not count.
     added
-        Pending pods of it that were bound since.
+        Pending pods that were bound since.
     """
     group = instance.groups.get(key)
     if group is None or not key.api_group:
@@ -375,7 +339,6 @@ def ready_without(
 
 
 def _unbound(released: Mapping[Key, ReleasedPod]) -> list[Key]:
-    """Those that another scheduler is to bind."""
     return [key for key, each in released.items() if not each.ours]
 
 
@@ -390,9 +353,7 @@ def _bound(node: str, pod: dict[str, Any]) -> None:
 def _missing(
     snapshot: Snapshot, instance: Instance, pending: Iterable[Key], recorded: GangRecord, ours: Sequence[Key]
 ) -> tuple[Key, ...]:
-    """Pending pods of a half-bound gang, as many as it lacks of what it had, and no others than it had: those that were
-    there then, first.
-    """
+    """Pending pods, at most as many as a half-bound gang lacks, of the recorded shapes; recorded pods first."""
 
     def is_new(key: Key) -> bool:
         return recorded.pods.isdisjoint(digests([snapshot.identities[key].uid]))
@@ -412,7 +373,6 @@ def _missing(
 def _backing_off(
     instance: Instance, keys: Iterable[GroupKey], record: Mapping[GroupKey, GangRecord], now: datetime
 ) -> dict[Key, BackOff]:
-    """Pods of gangs that are not to be tried yet."""
     times = {key: record[key].until for key in keys if key in instance.groups}
     return {
         pod: BackOff(key, until, "rolled back, since half-bound")
@@ -425,7 +385,6 @@ def _backing_off(
 def _rejected(
     snapshot: Snapshot, instance: Instance, rejected: Mapping[Workload, RejectedWorkload]
 ) -> dict[Key, BackOff]:
-    """Pending pods of workloads that are not to be tried yet."""
     found: dict[Key, BackOff] = {}
     texts = snapshot.pod_texts(pod.key for pod in instance.pending) if rejected else {}
     for key, item in sorted(texts.items()):
@@ -440,7 +399,6 @@ def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
 
 
 def _apart(snapshot: Snapshot, apart: Mapping[Workload, str]) -> dict[tuple[str, Key], Change]:
-    """Pods that keep off a node; those that have one already are not asked."""
     texts = snapshot.pod_texts(snapshot.identities) if apart else {}
     pods = (read_view(item, PodView) for item in texts.values())
     waiting = ((pod.key, pod.workload) for pod in pods if not pod.spec.node_name)
@@ -453,7 +411,7 @@ def _keep_off(node: str, pod: dict[str, Any]) -> None:
 
 
 def instance_in(snapshot: Snapshot) -> Instance:
-    """What a snapshot of a cluster states."""
+    """The instance of a snapshot of a cluster."""
     kept = snapshot.kept.pods if snapshot.kept is not None else None
     name, gates = snapshot.scheduler_name, snapshot.gates
     return make_instance(snapshot.objects(), scheduler_name=name, cluster=True, gates=gates, kept=kept)
@@ -492,7 +450,6 @@ def _raise_pod(pod: dict[str, Any]) -> None:
 
 
 def _raise_group(apis: Container[str], group: dict[str, Any]) -> None:
-    """Have the priority of its pods count for a PodGroup, if it is one of some APIs."""
     if group["apiVersion"].rpartition("/")[0] in apis:
         _state_no_priority(group)
 
@@ -503,5 +460,4 @@ def _state_no_priority(item: dict[str, Any]) -> None:
 
 
 def _running(instance: Instance, group: GroupKey) -> tuple[Key, ...]:
-    """Pods of a group that have a node."""
     return instance.groups[group].bound if group in instance.groups else ()

@@ -1,8 +1,7 @@
-"""What of an object is kept: the fields that placer reads, and nothing else.
+"""Reduces objects to the fields that placer reads.
 
-What is not read cannot leak: environment variables, commands, images, managedFields and whatever users keep in
-annotations of their own are skipped by the parser and never become a value. The shapes are made from the schemas of
-``placer.kube``, so a field that a rule reads is kept from the day it has a schema.
+Environment variables, commands, images and foreign annotations are skipped by the parser, so they cannot leak. The
+shapes are made from the schemas of ``placer.kube``.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import msgspec
 
 from placer.cluster.reading.views import ListMetadata, Page
 from placer.errors import ClusterError
-from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
 from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
+from placer.instance.neighbour_demand import EXCLUSIVE_ANNOTATIONS
 from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube.base import LEFT_OUT, MOST_TEXT, Metadata
 from placer.kube.kinds import KindInfo
@@ -80,8 +79,8 @@ class ListReader:
     def read(self, text: bytes) -> Page[bytes]:
         """Read a page: JSON text of each object, with its apiVersion and kind.
 
-        Of an object in which a value has another type than the schema says, or that has far more values than an object
-        of its length, only what it is called is kept, and the annotation ``placer.dev/unreadable`` says what was found.
+        Of an unreadable object, or one with far more values than its length allows, the names are kept, and the
+        annotation ``placer.dev/unreadable`` with the reason.
 
         Raises
         ------
@@ -104,7 +103,7 @@ class ListReader:
         return Page(page.metadata, [self.object_or_name(bytes(item)) for item in page.items or ()])
 
     def object_or_name(self, item: bytes) -> bytes:
-        """What is kept of one object; of one that cannot be read what :meth:`read` keeps of it."""
+        """One object as :meth:`read` keeps it."""
         try:
             return self.object(item)
         except msgspec.ValidationError as error:
@@ -116,11 +115,10 @@ class ListReader:
         return ClusterError(f"the list of {self._info.plural} is no list: {error}")
 
     def object(self, text: bytes) -> bytes:
-        """What is kept of one object."""
+        """One object as :meth:`read` keeps it; raises where it cannot be read."""
         return self._text(msgspec.json.decode(text, type=self._item))
 
     def _name_of(self, item: bytes, wrong: str) -> dict[str, Any]:
-        """What an object is called, where a pod is, and what is wrong; whatever of it has the right type."""
         document = _dict(msgspec.json.decode(item))
         metadata = _dict(document.get("metadata"))
         notes = _kept_notes(_texts(metadata.get("annotations")))
@@ -150,7 +148,6 @@ class ListReader:
         return self._checked(self._encode(item))
 
     def _checked(self, text: bytes) -> bytes:
-        """The text of an object, or only what it is called where it must not be read on."""
         wrong = object_refusal(text)
         kept = self._encode(self._name_of(text, wrong)) if wrong else text
         long = len(kept) > MOST_TEXT and self._info.namespaced
@@ -158,13 +155,14 @@ class ListReader:
 
 
 def _kept_notes(notes: Mapping[str, str]) -> dict[str, str]:
-    """The annotations that are kept. That something is not read is for us to say, and not for who wrote it."""
+    """Annotations that are kept; those that say that something is not read are ours to write alone."""
     return {key: text for key, text in notes.items() if is_kept(key) and key not in (UNREADABLE, LEFT_OUT)}
 
 
 def _shortened(text: bytes, attribute: str) -> dict[str, Any]:
-    """What is kept of a long object: labels and annotations up to :data:`_SOME_TEXT`, short ones first, and of a pod
-    that is long even so nothing that it asks of nodes and of other pods. Its requests are kept: it may have a node.
+    """A long object with labels and annotations up to :data:`_SOME_TEXT`, short ones first.
+
+    A pod that is still long loses its constraints. Its requests are kept, since it may have a node.
     """
     document: dict[str, Any] = msgspec.json.decode(text)
     metadata, said, length = _dict(document.get("metadata")), [], len(text)
@@ -183,7 +181,6 @@ def _shortened(text: bytes, attribute: str) -> dict[str, Any]:
 
 
 def _short_ones(written: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Labels and annotations, as many as are kept of a long object: what has a meaning of its own goes first."""
     kept: dict[str, dict[str, str]] = {name: {} for name in written}
     entries = [(name, key, value) for name, each in written.items() for key, value in each.items()]
     entries.sort(key=lambda entry: (entry[1] not in _MARKS, len(entry[1]) + len(entry[2])))
@@ -207,26 +204,15 @@ def _dict(value: object) -> dict[str, Any]:
 
 
 def _texts(value: object) -> dict[str, str]:
-    """The fields of a value that are texts."""
     return {key: text for key, text in _dict(value).items() if isinstance(text, str)}
 
 
 def _some(value: object, *keys: str) -> dict[str, str]:
-    """Those of some fields of a value that are texts."""
     return {key: text for key, text in _texts(value).items() if key in keys}
 
 
 def essence(info: KindInfo, item: bytes) -> dict[str, Any]:
-    """What is kept of an object without what changes though nothing has changed for a decision: its version, and when
-    it was written to; of a pod its status, too.
-
-    Parameters
-    ----------
-    info
-        Its kind.
-    item
-        What is kept of it.
-    """
+    """A kept object without its version and the time of its last write; a pod also without its status."""
     document: dict[str, Any] = msgspec.json.decode(item)
     metadata = {key: value for key, value in document.get("metadata", {}).items() if key != "resourceVersion"}
     notes = {key: text for key, text in metadata.pop("annotations", {}).items() if key != UPDATED}
@@ -237,19 +223,19 @@ def essence(info: KindInfo, item: bytes) -> dict[str, Any]:
 
 
 def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:
-    """Read objects of a kind; those that cannot be read are left out; a caller that needs all of them says why."""
+    """Read objects of a kind, without those that cannot be read."""
     for item in items:
         with suppress(Misfit):
             yield info.read(item)
 
 
 def is_of_kind(item: bytes, kind: str) -> bool:
-    """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
+    """Whether a kept object is of a kind; apiVersion and kind come first in it."""
     return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
 
 
 def unreadable(api_version: str, kind: str, namespace: str, name: str, wrong: str) -> bytes:
-    """What is kept of an object of which nothing can be read: what it is called, and why."""
+    """An object of which nothing can be read: its name, and the reason."""
     metadata = {"namespace": namespace, "name": name, "annotations": {UNREADABLE: wrong}}
     return msgspec.json.encode({"apiVersion": api_version, "kind": kind, "metadata": metadata})
 
@@ -265,7 +251,6 @@ def list_reader(info: KindInfo, api_version: str) -> ListReader:
 
 @cache
 def _struct(model: Any, name: str = "") -> Any:
-    """What msgspec reads of a schema: objects keep their fields, everything else its text."""
     fields: list[tuple[str, Any, Any]] = [
         (field.encode_name, _kept(field.type), msgspec.UNSET) for field in fields_of(model)
     ]
@@ -279,13 +264,10 @@ def _struct(model: Any, name: str = "") -> Any:
 
 
 class _Written(msgspec.Struct):
-    """An entry of ``managedFields``: when an object was written to."""
-
     time: str | None = None
 
 
 def _kept(annotation: Any) -> Any:
-    """What is kept of a field by its type."""
     inner = without_none(annotation)
     if _is_object(inner):
         # What is an object now may have been a word in an older version.
@@ -297,10 +279,9 @@ def _kept(annotation: Any) -> Any:
 
 
 def _list_of(shape: Any) -> Any:
-    """The type of lists of a shape that is made at run time, or none."""
     return types.GenericAlias(list, (shape,)) | None
 
 
 def _is_object(annotation: Any) -> bool:
-    """Whether a type is a schema of others' kinds; in our own an unknown field is a fault, so they stay whole."""
+    """Whether a type is a schema of others' kinds; our own are kept whole, since an unknown field is a fault."""
     return is_schema(annotation) and not is_closed(annotation)

@@ -1,24 +1,12 @@
-"""The record of the gangs that placer has begun to bind: by it the next pass knows what is half-bound by placer itself.
+"""The record of gangs that placer has begun to bind, by which the next pass knows the half-bound ones.
 
-Which pods of a gang placer bound must be known for certain. Half-bound gangs come before every priority, and are rolled
-back when they are never completed; a tenant that could make a gang look so would get ahead of all others, by a pod that
-names its own node, or have pods deleted. Nothing that is written on pods and PodGroups can say it, since their owner
-may write there too. So it is kept in a ConfigMap in placer's own namespace, which no tenant may write to.
+These come before every priority and may be rolled back, so tenants must not be able to pretend one. So the record is a
+ConfigMap in placer's own namespace, written *before* the first binding with every gang that a pass may leave half-
+bound.
 
-It is written *before* the first binding of a pass, with every gang that the pass may leave half-bound: a pass that is
-killed at any moment has recorded all that it has bound. What is recorded and was never bound gives nobody anything: a
-pod's uid is given out by the API server, and a pod that is there gets a node by a binding only.
-
-Of a pod 48 bits of a digest of its uid are kept, so that tens of thousands of gangs fit into one ConfigMap. They are
-compared within one gang; who wants to hit one of 1,000 has to make 10^11 pods. Kept in the same way is what its pods
-request, and how many of them the same: what comes first while a gang is half-bound is what it lacks of that, and no
-larger pods, which its owner may make in place of those that were there, or make of them. What would not fit is not
-bound in that pass: names of any length and number, which tenants choose, must not keep the record of all from being
-written.
-
-Nothing else in it is worth a pass. Where the whole is too long for a ConfigMap, less is kept of what is not needed to
-bind, the largest entries first (:func:`fitted`). A part that cannot be read, since somebody has edited it, counts as
-absent; the next write keeps it under another key, for people to look at and to delete.
+Uids and requests are kept as 48 bits of a digest, compared within one gang: to hit one of 1,000 takes 10^11 pods. Parts
+that binding does not need are dropped where the whole is too long (:func:`fitted`). An unreadable part counts as
+absent; the next write keeps it under another key.
 """
 
 from __future__ import annotations
@@ -98,23 +86,22 @@ _BYTES, _SHAPE_BYTES, _GANG_BYTES = 6, 10, 20
 
 @dataclass(frozen=True, slots=True)
 class GangRecord:
-    """What is recorded of a gang.
+    """The record of a gang.
 
     Parameters
     ----------
     since
-        When the first binding of it was about to go out; or when it last got new patience.
+        Time of its first binding, or of its last extension.
     pods
-        Digests of the uids of those that placer has bound, or may have.
+        Digests of the uids of pods that placer bound, or may have.
     rolled_back
         How often it was rolled back.
     until
-        When it may be tried again after that; None: at once.
+        End of the back-off after that; None: there is none.
     size
-        How many pods of it were to run when it was begun, no more of which come first while it is half-bound; 0: as
-        many as there are digests.
+        Pods that were to run when it was begun, at most so many of which come first; 0: the number of digests.
     shapes
-        What these requested, as :func:`shape` gives it, and how many of them; empty: it is not known.
+        Requests of these (:func:`shape`), with counts; empty: unknown.
     """
 
     since: datetime
@@ -127,18 +114,18 @@ class GangRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedWorkload:
-    """What is remembered of a workload that kubelets rejected (:mod:`placer.cluster.reading.rejections`).
+    """A workload that kubelets rejected (:mod:`placer.cluster.reading.rejections`).
 
     Parameters
     ----------
     nodes
-        Whose kubelets, and when last; some of many.
+        Nodes of the kubelets, with the last time of each; some of many.
     reason
-        What the last one said.
+        The last one.
     times
         How often it backed off.
     until
-        When it may be tried again; None: it does not back off, its node cools down.
+        End of the back-off; None: it does not back off, its node cools down.
     """
 
     nodes: Mapping[str, datetime] = field(default_factory=dict)
@@ -155,13 +142,12 @@ _ROUNDED, _JUMP = timedelta(seconds=1), timedelta(seconds=5)
 
 
 class Ages:
-    """For how long gangs are half-bound, by a clock of this process that never jumps: one server of several whose clock
-    is ahead, or is put right, has nothing rolled back.
+    """Ages of half-bound gangs by a steady clock, so that a jump of a server's clock rolls nothing back.
 
     Parameters
     ----------
     clock
-        Seconds, which never go back; tests put one here that they move.
+        Seconds, which never decrease.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -169,15 +155,7 @@ class Ages:
         self._seen: dict[GroupKey, tuple[float, set[datetime]]] = {}  # since when by the clock, and as recorded
 
     def steady(self, gangs: Mapping[GroupKey, GangRecord], now: datetime) -> dict[GroupKey, GangRecord]:
-        """The record with every gang as old as it is by the clock, as far as it was seen before.
-
-        Parameters
-        ----------
-        gangs
-            As recorded.
-        now
-            By the server's clock, which may have jumped.
-        """
+        """The record with the age of each gang by the steady clock, as far as it was seen before."""
         found, at = {}, self._clock()
         for key, each in gangs.items():
             began, told = self._seen.get(key, (0.0, set[datetime]()))
@@ -199,13 +177,13 @@ class HeldRoom:
     made_by
         Identifier of the pass.
     pods
-        Who is to have it: each pod's uid, and its node.
+        Pods that gain it, each with uid and node.
     victims
-        Who goes for it, with the uid of each.
+        Pods that leave for it, each with its uid.
     since, until
-        When it was begun, and when it is given to others.
+        The time for which it is held.
     shapes
-        What each of who is to have it requested, as :func:`shape` gives it; of those that are absent it is not known.
+        Requests of ``pods`` (:func:`shape`), as far as they are known.
     """
 
     made_by: str
@@ -217,7 +195,7 @@ class HeldRoom:
 
 
 class ReservedPod(NamedTuple):
-    """A pod that was moved: its uid and its controller's, the node where it goes, and what it was, as JSON."""
+    """A moved pod: its uid and its controller's, its next node, and its earlier object as JSON."""
 
     uid: str
     owner: str
@@ -227,17 +205,14 @@ class ReservedPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room that is kept for pods that go together, until they are made again
-    (:mod:`placer.cluster.planning.reservations`).
+    """Room for moved pods until they are made again (:mod:`placer.cluster.planning.reservations`).
 
     Parameters
     ----------
     made_by
         Identifier of the pass that moved them, or was about to.
-    pods
-        They.
     since, until
-        When it was begun, and when it is given to others.
+        The time for which it is held.
     """
 
     made_by: str
@@ -248,27 +223,25 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDisruption:
-    """What passes have disturbed: the room that is held still, when how many pods were evicted within an hour, and the
-    room that is kept for what was moved.
-    """
+    """Disruption by passes: room still held, evictions of the last hour, and room for moved pods."""
 
     held: HeldRoom | None = None
     evictions: tuple[tuple[datetime, int], ...] = ()
     reservations: tuple[Reservation, ...] = ()
 
     def within(self, hour: timedelta, now: datetime) -> int:
-        """How many pods were evicted since so long."""
+        """The number of pods evicted since so long."""
         return sum(count for when, count in self.evictions if now - when < hour)
 
 
 @dataclass(frozen=True, slots=True)
 class UnansweredPods:
-    """Pods that were bound and that no kubelet has answered for (:mod:`placer.cluster.reading.unanswered`).
+    """Bound pods that no kubelet has answered for (:mod:`placer.cluster.reading.unanswered`).
 
     Parameters
     ----------
     version
-        The resourceVersion of pods up to which all is known of them; empty where there are none.
+        The resourceVersion of pods up to which they were followed; empty where there are none.
     pods
         Digests of their uids.
     """
@@ -284,23 +257,19 @@ class RecordedGangs:
     Parameters
     ----------
     gangs
-        Those that a pass may leave half-bound.
+        Gangs that a pass may leave half-bound.
     version
         The ConfigMap's resourceVersion; empty where there is none.
     workloads
-        Those that kubelets rejected.
-    disruption
-        What was disturbed.
-    unanswered
-        Pods without an answer.
+        Workloads that kubelets rejected.
     apart
-        What could not be read, by the key under which it is kept.
+        Unreadable parts, by the key under which they are kept.
     unread
-        Why, of what has not been written under that key yet.
+        The reasons, for parts that were not kept before.
     dropped
-        Entries that were left out when it was written last, by part, since there was no room.
+        Entries that were left out at the last write for want of room, by part.
     size
-        Bytes of all of it.
+        Bytes of the whole.
     """
 
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
@@ -315,22 +284,22 @@ class RecordedGangs:
 
 
 def digests(uids: Iterable[str]) -> frozenset[bytes]:
-    """What is kept of uids."""
+    """Digests of uids."""
     return frozenset(blake2b(uid.encode(), digest_size=_BYTES).digest() for uid in uids)
 
 
 def shape(requests: Mapping[str, int]) -> bytes:
-    """What is kept of what a pod requests: the same for the same."""
+    """A digest of the requests of a pod."""
     return blake2b(repr(sorted(requests.items())).encode(), digest_size=_BYTES).digest()
 
 
 def shapes_of(requests: Iterable[Mapping[str, int]]) -> dict[bytes, int]:
-    """What is kept of what pods request: of each that several do, how many."""
+    """Digests of the requests of pods, with counts."""
     return dict(Counter(map(shape, requests)))
 
 
 def record_bytes(key: GroupKey, pods: int, shapes: int = 1) -> int:
-    """What a gang takes of the record with so many pods and shapes, at most: DNS names have 6 bits a character."""
+    """Most bytes that a gang takes in the record; DNS names have 6 bits a character."""
     names = _packed_name(key.namespace) + _packed_name(key.name)
     return _GANG_BYTES + names + _BYTES * pods + _SHAPE_BYTES * shapes
 
@@ -340,32 +309,25 @@ def _packed_name(name: str) -> int:
 
 
 def record_name(lease: str) -> str:
-    """What the ConfigMap beside a Lease is called."""
+    """The name of the ConfigMap for a Lease."""
     return f"{lease}-gangs"
 
 
 def record_path(namespace: str, name: str = "") -> str:
-    """Where the record is; without a name, where it is made."""
+    """The path of the record; without a name, that of its collection."""
     root = f"/api/v1/namespaces/{segment(namespace)}/configmaps"
     return f"{root}/{segment(name)}" if name else root
 
 
 def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
-    """Read the record.
-
-    Parameters
-    ----------
-    server
-        Where.
-    namespace, name
-        Of the ConfigMap; one that is not there records nothing.
+    """Read the record; a ConfigMap that is not there records nothing.
 
     Raises
     ------
     Forbidden
         We may not read it.
     ClusterError
-        The server does not answer, or with something else than a ConfigMap.
+        The server does not answer, or not with a ConfigMap.
     """
     path = record_path(namespace, name)
     answer = server.get(path)
@@ -392,30 +354,19 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
 
 
 def record_troubles(record: RecordedGangs, namespace: str, name: str) -> list[str]:
-    """Say what of a record could not be read, and where it is kept, for as long as it is there.
-
-    Parameters
-    ----------
-    record
-        As it was read.
-    namespace, name
-        Of the ConfigMap.
-    """
+    """Sentences about the unreadable parts of a record, and the keys that hold them."""
     keys = ", ".join(some(sorted(record.apart), len(_PARTS)))
     kept = f"ConfigMap {namespace}/{name}: found {keys}, which could not be read, expected that somebody looks at it"
     return [*record.unread, *([f"{kept} and deletes it"] if keys else ())]
 
 
 class _ReadParts:
-    """Reads one part of the record after another."""
-
     def __init__(self, path: str, data: Mapping[str, str]) -> None:
         self._path, self.data = path, data
         self.apart = {key: text for key, text in data.items() if key.startswith(_APART)}
         self.unread: list[str] = []
 
     def read(self, part: str, read: Callable[[Mapping[str, str]], T], absent: T) -> T:
-        """Read a part; one that cannot be read counts as absent and goes apart."""
         try:
             return read(self.data)
         except (ValueError, KeyError, TypeError, EOFError, OSError, zlib.error, msgspec.MsgspecError) as error:
@@ -426,21 +377,14 @@ class _ReadParts:
 
 
 def _bytes(data: Mapping[str, str]) -> int:
-    """What the values and keys of a ConfigMap take there; values are sent as base64."""
     return sum(len(key) + len(text) // 4 * 3 for key, text in data.items())
 
 
 def fitted(wanted: RecordedGangs) -> tuple[RecordedGangs, dict[str, str]]:
-    """Have a record fit into a ConfigMap: as much of it as has room, and its ``binaryData``.
+    """As much of a record as a ConfigMap takes, and its ``binaryData``; its gangs fit (:data:`MOST_BYTES`).
 
-    What is not needed to bind is left out, one part after another: what could not be read, workloads and pods without
-    an answer, room that is kept for moved pods, and at last room that was made. Of several the larger half goes first,
-    so that what one tenant has of great length is not paid for by others.
-
-    Parameters
-    ----------
-    wanted
-        All of it. Its gangs have room (:data:`MOST_BYTES`).
+    Parts that binding does not need are dropped in the order of ``_LESS``. The larger half of a part goes first, so
+    that others do not pay for the long entries of one tenant.
     """
     found, dropped = wanted, dict[str, int]()
     for part, less in _LESS.items():
@@ -504,7 +448,7 @@ def packed(
     disruption: RecordedDisruption = RecordedDisruption(),
     unanswered: UnansweredPods = UnansweredPods(),
 ) -> dict[str, str]:
-    """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
+    """``binaryData`` of the ConfigMap: gzipped JSON, and the digests in a row."""
     told = [
         _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until, each.size, len(each.shapes))
         for key, each in sorted(gangs.items())
@@ -531,7 +475,6 @@ def _told_workload(key: Workload, each: RejectedWorkload) -> _ToldWorkload:
 
 
 def _joined(pods: Iterable[bytes]) -> str:
-    """Digests one behind the other."""
     return b64encode(b"".join(sorted(pods))).decode()
 
 
@@ -540,7 +483,6 @@ def _split(pods: bytes) -> frozenset[bytes]:
 
 
 def _disturbed(disruption: RecordedDisruption) -> _ToldDisruption:
-    """What was disturbed, as it is written."""
     held = disruption.held
     room = None
     if held is not None:
@@ -596,7 +538,6 @@ def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
 
 
 def _parts(text: bytes, sizes: Iterable[int]) -> list[bytes]:
-    """A text in parts of some sizes."""
     return [text[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
 
 
@@ -625,7 +566,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Told(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """A part of the record."""
+    pass
 
 
 class _ToldGang(_Told):
@@ -668,8 +609,6 @@ class _ToldReservation(_Told):
 
 
 class _PodText(msgspec.Struct):
-    """What a pod is that is put into a snapshot."""
-
     metadata: dict[str, object]
     spec: dict[str, object]
 

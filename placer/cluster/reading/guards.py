@@ -1,8 +1,7 @@
-"""What passes are kept to: some namespaces, some nodes. Written into the snapshot, so that ``solve`` decides the same.
+"""Limits of passes to some namespaces and nodes, written into the snapshot so that ``solve`` decides the same.
 
-A pod that waits in another namespace gets a scheduling gate, and is nobody's to decide about. A node that the selector
-does not meet gets a taint, by which reasons call it, and is not ready, since a pod may tolerate any taint. Pods that
-are bound there count as before. Nothing of this is written to the cluster.
+A pod in another namespace gets a scheduling gate. Another node gets a taint, named in reasons, and is not ready, since
+a pod may tolerate any taint. Pods bound there count as before. Nothing of this is written to the cluster.
 """
 
 from __future__ import annotations
@@ -26,34 +25,26 @@ OTHER_NODES = "placer.dev/other-nodes"
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What a pass may touch.
+    """The namespaces and nodes that a pass may touch.
 
     Parameters
     ----------
     namespaces
-        Whose pods it places; empty: all.
+        Namespaces whose pods it places; empty: all.
     node_selector
-        Labels of the nodes that it binds to, as kubectl takes them; empty: all.
+        Labels of the nodes that it binds to, in the syntax of kubectl; empty: all.
     """
 
     namespaces: frozenset[str] = frozenset()
     node_selector: str = ""
 
     def admits(self, namespace: str) -> bool:
-        """Whether a pass may touch what is in a namespace."""
+        """Whether a pass may touch objects of a namespace."""
         return not self.namespaces or namespace in self.namespaces
 
 
 def guarded(snapshot: Snapshot, guards: Guards) -> Snapshot:
-    """Write into a snapshot what a pass is kept to.
-
-    Parameters
-    ----------
-    snapshot
-        Of the cluster.
-    guards
-        Without any it is the same snapshot.
-    """
+    """Write the limits of a pass into a snapshot; the same object without limits."""
     return changed(snapshot, dict([*_gated(snapshot, guards), *_closed(snapshot, guards)]))
 
 

@@ -1,39 +1,25 @@
-"""Nodes of a cluster by name and labels alone: what a discovery of domains asks for."""
+"""Nodes of a cluster by name and labels alone, for the discovery of domains."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from placer.cluster.reading.client import Server, listed
+from placer.cluster.reading.views import ObjectView
 from placer.instance import Node
 from placer.quantity import Resources
 
 __all__ = ["labelled_nodes"]
 
 
-class LabelsView(msgspec.Struct):
-    """Name and labels of an object."""
-
-    name: str = ""
-    labels: dict[str, str] | None = None
-
-
-class NodeView(msgspec.Struct):
-    """A node, of which the rest is skipped."""
-
-    metadata: LabelsView
-
-
 def labelled_nodes(server: Server) -> Mapping[str, Node]:
-    """List the nodes of a cluster with their labels, by name; nothing else is read of them.
+    """List the nodes of a cluster by name, with their labels alone.
 
     Raises
     ------
     ClusterError
         The server does not answer or refuses.
     """
-    found = (each.metadata for each in listed(server.get, "/api/v1/nodes", NodeView))
+    found = (each.metadata for each in listed(server.get, "/api/v1/nodes", ObjectView))
     by_name = {each.name: Node(each.name, Resources(), each.labels or {}) for each in found}
     return dict(sorted(by_name.items()))

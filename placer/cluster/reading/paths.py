@@ -1,8 +1,6 @@
 """Names in paths of an API server: only those that objects can have.
 
-What names an object is most often a tenant's text, such as an annotation, and may hold anything. Escaping it is no way
-out: a server that reads ``..%2F`` takes it for the step up that it says. So a name that no object can have gets into no
-path, and nothing is asked.
+Names are often tenants' texts. Escaping does not help, since a server may read ``..%2F`` as a step up.
 """
 
 from __future__ import annotations
@@ -26,13 +24,7 @@ def is_name(text: str) -> bool:
 
 
 def segment(name: str) -> str:
-    """A name as a part of a path.
-
-    Raises
-    ------
-    ClusterError
-        No object can be called so.
-    """
+    """A name as a part of a path; ClusterError where no object can have it."""
     if not is_name(name):
         raise ClusterError(f"found {shown(name)!r}, expected a name that an object of Kubernetes can have")
     return name

@@ -1,8 +1,6 @@
-"""Which changes of a cluster make a pass worth while: after which of them a pod that waits may be placed.
+"""Changes of a cluster after which a waiting pod may be placed, as in kube-scheduler's ``QueueingHintFn``.
 
-kube-scheduler asks its plug-ins the same of every event (``QueueingHintFn``). Most of what happens takes room, or is
-our own doing: pods that get a node, conditions, times of heartbeats. Whatever is not known to be without use counts,
-and what is missed here waits for the next period.
+A change counts unless it is known to be useless: pods that get a node, conditions, heartbeats.
 """
 
 from __future__ import annotations
@@ -18,18 +16,16 @@ __all__ = ["has_come", "may_help"]
 def may_help(
     info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool = False
 ) -> bool:
-    """Whether a pod that waits may be placed after a change.
+    """Whether a waiting pod may be placed after a change.
 
     Parameters
     ----------
-    info
-        The kind of the object that changed.
     before, after
-        What a snapshot keeps of it; None: there was, or is, none.
+        The object as a snapshot keeps it; None: there is none.
     scheduler_name
         Whose pending pods are ours.
     gates
-        Whether those are, too, that have the hold gate alone.
+        Whether pods with the hold gate alone are ours, too.
     """
     if info.attribute == "pods":
         return _pod_may_help(info, before, after, scheduler_name, gates)
@@ -41,7 +37,7 @@ def may_help(
 
 
 def has_come(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str, gates: bool) -> bool:
-    """Whether a change is that a pod of ours has come, or waits from now on; the rest is as for :func:`may_help`."""
+    """Whether a pod of ours waits since this change; parameters as for :func:`may_help`."""
     if info.attribute != "pods" or after is None or not _waits(read_view(after, PodView), scheduler_name, gates):
         return False
     return before is None or not _waits(read_view(before, PodView), scheduler_name, gates)
@@ -63,7 +59,7 @@ def _waits(pod: PodView, scheduler_name: str, gates: bool) -> bool:
 
 
 def _held_room(pod: PodView | None, gates: bool) -> bool:
-    """Whether room is free where a pod is gone: it had a node, or placer may have released it for one."""
+    """Whether a pod that left had room: it had a node, or placer may have released it for one."""
     return _holds_room(pod) or (gates and pod is not None and pod.only_node is not None)
 
 

@@ -1,13 +1,7 @@
-"""Lists that are kept between passes: each is taken once and followed by a watch, as client-go's reflectors do.
+"""Lists that are kept between passes: each is taken once and followed by a watch, as by client-go's reflectors.
 
-A pass takes what is kept (:class:`placer.cluster.reading.snapshot.Lists`) as long as it is known to be current: the
-watch is open, and something has come from it lately. Each is asked to end soon, and a server says something shortly
-before, or ends it in order where nothing is new: so a quiet list is heard of too. A list that is not current is taken
-anew, at the pass that needs it; one that may not be watched is therefore taken by every pass, as by a pass that stands
-alone.
-
-A pass hears of pods and nodes from its lists to its last binding. Their watches are open already, so it follows them
-(:meth:`Reflectors.follow`) and opens none of its own. Whoever is about to begin one says so (:meth:`Reflectors.hurry`).
+A list is current while its watch is open and has reported something lately; watches are short, so that quiet ones
+report too. Other lists are taken again by the pass that needs them.
 """
 
 from __future__ import annotations
@@ -46,17 +40,14 @@ Listeners = tuple[Callable[[str, bytes], None], Callable[[Sequence[bytes]], None
 
 
 class Reflectors:
-    """The lists of a cluster, each from the moment on at which it was first asked for.
+    """The lists of a cluster, each kept from the first question for it.
 
     Parameters
     ----------
-    server
-        Where to ask.
     changed
-        Called for every object that is not as it was, in the threads of the watches and in the one that asks; not for
-        what comes with the first list of a kind.
+        Called for every changed object, in the threads of the watches and of the caller; not for a first list.
     heard
-        Called before that with the object of every event, of which less is kept.
+        Called before that with the whole object of every event.
 
     Attributes
     ----------
@@ -75,39 +66,39 @@ class Reflectors:
     def __call__(
         self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
     ) -> tuple[Sequence[bytes], str]:
-        """What is kept of a list, taken anew where that is not known to be current; and its resourceVersion."""
+        """A list, taken again where the kept one is not current, and its resourceVersion."""
         self._asked.add(path)
         if path not in self._of:
             self._of[path] = _Reflector(self._server, path, info, api_version, self._changed, self._heard)
         return self._of[path].current(watch)
 
     def served(self) -> ServedKinds:
-        """Which kinds there are: asked for once a minute, since hardly any come and go."""
+        """The kinds that are served, asked for once a minute."""
         now = time.monotonic()
         if self._served is None or now >= self._served[0] + _SERVED:
             self._served = now, ServedKinds(self._server)
         return self._served[1]
 
     def forget_served(self) -> None:
-        """Have it asked for again: something was not as it was said to be."""
+        """Ask again for the kinds, since an answer contradicted them."""
         self._served = None
 
     def is_listed_anew(self, path: str) -> bool:
-        """Whether a list was taken when it was asked for last, so that events before it were not all heard."""
+        """Whether the last question took the list again, so that some events before it were missed."""
         return path not in self._of or self._of[path].is_listed_anew
 
     def follow(self, listeners: Mapping[str, Listeners]) -> list[Watch]:
-        """Hand over what has happened since lists were given last, and from now on what happens.
+        """Report what has happened since the lists were given last, and all later events.
 
         Parameters
         ----------
         listeners
-            Path of a list, of pods or nodes, to who hears of it; they are called in the threads of the watches, too.
+            Path of a list, of pods or nodes, to its listeners; they are also called in the threads of the watches.
 
         Returns
         -------
         list of Watch
-            Of these lists, as they are open until the lists are asked for again.
+            Of these lists, open until the lists are asked for again.
         """
         self._nudged.set()  # who follows checks
         for path, (happened, replaced) in listeners.items():
@@ -115,7 +106,7 @@ class Reflectors:
         return [each for path in listeners if (each := self._of[path].watch) is not None]
 
     def hurry(self) -> None:
-        """Somebody is going to ask for all lists, to follow them, and then to check whether everything is heard."""
+        """Hasten the watches of pods and nodes, since a pass will ask for all lists, and follow them."""
         self._nudged.set()
         followed = [each.watch for each in self._of.values() if each.is_followed and each.watch is not None]
         for each in followed:
@@ -124,7 +115,7 @@ class Reflectors:
         threading.Thread(target=_nudge, args=(followed, self._nudged), name="nudge", daemon=True).start()
 
     def unfollow(self) -> None:
-        """Hand over nothing any more."""
+        """End :meth:`follow`."""
         self._nudged.set()
         for each in self._of.values():
             each.relay.end()
@@ -132,14 +123,14 @@ class Reflectors:
                 each.watch.rest()
 
     def close_unasked(self) -> None:
-        """Forget the lists that nobody has asked for since the last call: of kinds that are served no more."""
+        """Forget the lists that were not asked for since the last call, since their kinds are served no more."""
         for path in self._of.keys() - self._asked:
             self._of.pop(path).close()
         self._asked.clear()
 
     @property
     def troubles(self) -> list[str]:
-        """Why lists were taken anew when they were asked for last, a sentence for each."""
+        """The reasons for which lists were taken again at the last question, a sentence each."""
         return [f"{path} was listed again: {each.trouble}" for path, each in sorted(self._of.items()) if each.trouble]
 
     def close(self) -> None:
@@ -150,7 +141,6 @@ class Reflectors:
 
 
 def _nudge(watches: Sequence[Watch], over: threading.Event) -> None:
-    """Nudge watches until that is over."""
     while not over.is_set():
         for each in watches:
             each.nudge()
@@ -158,7 +148,7 @@ def _nudge(watches: Sequence[Watch], over: threading.Event) -> None:
 
 
 class _Relay:
-    """Hands on what a watch says, in its order, to who listens; what comes before that is kept for them."""
+    """Passes the events of a watch on to its listeners in order, and keeps them while there are none."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -166,28 +156,23 @@ class _Relay:
         self._to: Listeners | None = None
 
     def keep(self) -> None:
-        """Keep what comes from now on; nobody listens any more."""
         with self._guard:
             self._kept, self._to = [], None
 
     def hand_over(self, *to: *Listeners) -> None:
-        """Hand over what was kept, and from now on what comes."""
         with self._guard:
             for each in self._kept or ():
                 each(to)
             self._kept, self._to = None, to
 
     def end(self) -> None:
-        """Keep nothing, and hand over nothing."""
         with self._guard:
             self._kept = self._to = None
 
     def happened(self, kind: str, item: bytes) -> None:
-        """Hand on an event."""
         self._hand_on(lambda to: to[0](kind, item))
 
     def replaced(self, items: Sequence[bytes]) -> None:
-        """Hand on all that there is."""
         self._hand_on(lambda to: to[1](items))
 
     def _hand_on(self, what: Callable[[Listeners], None]) -> None:
@@ -199,8 +184,6 @@ class _Relay:
 
 
 class _Reflector:
-    """One list."""
-
     def __init__(
         self, server: Follower, path: str, info: KindInfo, api_version: str, changed: Changed, heard: Heard
     ) -> None:
@@ -216,7 +199,6 @@ class _Reflector:
         self._lists = 0  # that this thread has taken; what a watch on an earlier one still says is not heeded
 
     def current(self, progress: Callable[[int], None]) -> tuple[list[bytes], str]:
-        """All objects in the server's order, by namespace and name, and a version that they are not older than."""
         self.trouble = self._not_current()
         self.is_listed_anew = self.watch is None or self.trouble is not None
         if self.watch is None or self.trouble is not None:
@@ -237,7 +219,6 @@ class _Reflector:
             return [self._items[key] for key in sorted(self._items)], version
 
     def _not_current(self) -> str | None:
-        """Why the list may be another one by now; None where it is not, and of one that was never taken."""
         watch = self.watch
         if watch is None:
             return None
@@ -247,12 +228,10 @@ class _Reflector:
         return None if silence < _SILENCE else f"nothing was heard for {silence:.0f} s"
 
     def close(self) -> None:
-        """End the watch."""
         if self.watch is not None:
             self.watch.close()
 
     def _happened(self, of: int, kind: str, item: bytes) -> None:
-        """Heed an event of the watch on a list."""
         self._heard(self._info, item)
         now = None if kind == "DELETED" else list_reader(self._info, self._version).object_or_name(item)
         key = _place(item)
@@ -266,14 +245,12 @@ class _Reflector:
         self._changed(self._info, before, now)
 
     def _relisted(self, of: int, items: Sequence[bytes]) -> None:
-        """Heed a list that the watch on a list has taken anew."""
         reader = list_reader(self._info, self._version)
         for item in items:  # what happened in between had no event
             self._heard(self._info, item)
         self._replace(of, [reader.object_or_name(item) for item in items], items)
 
     def _replace(self, of: int, items: Iterable[bytes], said: Sequence[bytes] | None = None) -> None:
-        """Keep other objects; ``said`` is how a watch has them that has listed them."""
         now = {_place(item): item for item in items}
         with self._guard:
             if of != self._lists:
@@ -288,5 +265,4 @@ class _Reflector:
 
 
 def _place(item: bytes) -> tuple[str, str]:
-    """Namespace and name, by which the server sorts."""
     return read_view(item, ObjectView).key

@@ -1,18 +1,8 @@
-"""What kubelets rejected: remembered by workload and node, beyond the lives of the pods.
+"""Rejections by kubelets, remembered by workload and node (docs/passes.md, Pods that kubelets reject).
 
-A kubelet that rejects a pod of ours knows something that the API server does not: of its node, which then *cools down*
-and gets nothing new for a while; or of the pod. Which one shows when another kubelet rejects a pod of the same workload
-too: then it is the *workload* that backs off, one minute at first and twice as long after each further rejection, an
-hour at most, and the nodes take others at once. So one workload that no kubelet takes costs a pool one node at a time.
-Of whom a pod says that it is, and which node it names, tenants may write themselves. So only pods count that placer
-bound or released by its own record (:func:`of_ours`), and all workloads of a namespace together have few nodes cool
-down at a time; beyond these the workload alone keeps off the node (:func:`kept_off`).
-
-What is released (``--enforce gates``) and not bound by its scheduler until it is given up counts the same, or a
-workload that its scheduler never takes would hold room again and again, under other names.
-
-Controllers delete what failed, some of them at once. So what a pass hears and what it finds in lists is kept in the
-record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), where no tenant may write.
+Since tenants write the labels and nodes of their pods, only pods in placer's own record count (:func:`of_ours`), and a
+namespace has few nodes cool down at a time; beyond these the workload keeps off the node (:func:`kept_off`). Pods that
+are released and not bound in time count the same.
 """
 
 from __future__ import annotations
@@ -55,23 +45,21 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def back_off(times: int) -> timedelta:
-    """For how long something is not tried that went wrong so many times."""
+    """The length of the back-off after so many failures."""
     return timedelta(seconds=min(_FIRST_BACK_OFF * 2 ** (times - 1), _LONGEST_BACK_OFF))
 
 
 def failed_pods(server: Server, scheduler_name: str, seconds: float, *, gates: bool = False) -> list[Rejection]:
-    """Find the failed pods of ours that their kubelets rejected and that are still there.
+    """List failed pods of ours that their kubelets rejected.
 
     Parameters
     ----------
-    server
-        Where to ask.
     scheduler_name
         Whose pods are ours; ``*``: any scheduler's.
     seconds
-        How long a node cools down; 0: not at all, and nothing is asked.
+        For which a node cools down; 0: not at all, and nothing is asked.
     gates
-        Whether pods of other schedulers are ours that may go to their node alone, as those that placer releases.
+        Whether other schedulers' pods that may run on a single node are ours, as those that placer releases.
     """
     if seconds <= 0:
         return []
@@ -86,7 +74,7 @@ def failed_selector(scheduler_name: str, gates: bool = False) -> str:
 
 
 def rejection_of(item: bytes, scheduler_name: str, gates: bool = False) -> Rejection | None:
-    """Read from a pod as it came that its kubelet rejected it; None where it did not, or the pod is not ours."""
+    """The rejection of a pod of ours by its kubelet, from its whole object; None where there is none."""
     if b'"Failed"' not in item:
         return None
     try:
@@ -97,36 +85,25 @@ def rejection_of(item: bytes, scheduler_name: str, gates: bool = False) -> Rejec
 
 
 def _rejection(pod: PodView, scheduler_name: str, gates: bool) -> Rejection | None:
-    """That its kubelet rejected a pod of ours."""
     named = scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name)
     return pod.rejection if named or (gates and pod.only_node is not None) else None
 
 
 def of_ours(rejections: Iterable[Rejection], record: RecordedGangs) -> list[Rejection]:
-    """Those of pods that placer bound and no kubelet had answered for, or that are of a gang it has begun to bind.
-
-    Parameters
-    ----------
-    rejections
-        Of any pods.
-    record
-        As the pass before has left it.
-    """
+    """Rejections of pods that are unanswered in the record, or of a gang in it."""
     known = record.unanswered.pods.union(*(gang.pods for gang in record.gangs.values()))
     return [each for each in rejections if not known.isdisjoint(digests([each.uid, mark(each.uid, each.node)]))]
 
 
 def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> Iterator[Rejection]:
-    """Say of released pods that their scheduler has not bound them: it knows something that placer does not, too.
+    """Rejections of released pods that their scheduler did not bind.
 
     Parameters
     ----------
-    snapshot
-        With the pods.
     nodes
-        For which each was released.
+        The node for which each was released.
     now
-        When they were given up.
+        The time of giving up.
     """
     for key, item in snapshot.pod_texts(nodes).items():
         yield Rejection(read_view(item, PodView).workload, nodes[key], _NOT_BOUND, now)
@@ -135,18 +112,14 @@ def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> It
 def remembered(
     known: Mapping[Workload, RejectedWorkload], rejections: Iterable[Rejection], seconds: float, now: datetime
 ) -> dict[Workload, RejectedWorkload]:
-    """What is to be remembered, with what was rejected since.
+    """Workloads to remember, with new rejections.
 
     Parameters
     ----------
-    known
-        What is remembered already.
     rejections
-        New ones, and any that are known.
+        New ones, and any known ones.
     seconds
-        How long a node cools down; 0: nothing is remembered.
-    now
-        When.
+        For which a node cools down; 0: nothing is remembered.
     """
     if seconds <= 0:
         return {}
@@ -162,7 +135,7 @@ def remembered(
 
 
 def _latest(known: Mapping[Workload, RejectedWorkload]) -> dict[Workload, RejectedWorkload]:
-    """As many as are remembered, so that a namespace that has many rejected does not have those of others forgotten."""
+    """As many as are remembered; a bound for each namespace keeps one from displacing the others."""
     of_one, kept = Counter[str](), list[Workload]()
     by_age = sorted((each.until or max(each.nodes.values()), key) for key, each in known.items())
     for _, key in reversed(by_age):
@@ -175,7 +148,6 @@ def _latest(known: Mapping[Workload, RejectedWorkload]) -> dict[Workload, Reject
 def _updated(
     before: RejectedWorkload, rejections: Iterable[Rejection], since: datetime, now: datetime
 ) -> RejectedWorkload:
-    """One workload; without nodes where it is to be forgotten."""
     if before.until is not None:
         return _tried_again(before, before.until, rejections, now)
     lately = replace(before, nodes={name: when for name, when in before.nodes.items() if when > since})
@@ -186,7 +158,6 @@ def _updated(
 def _tried_again(
     before: RejectedWorkload, until: datetime, rejections: Iterable[Rejection], now: datetime
 ) -> RejectedWorkload:
-    """One that has backed off: what was rejected since then counts, on whichever node."""
     decided = until - back_off(before.times)
     found = _with(before, [each for each in rejections if each.when > decided])
     if found is not before:
@@ -195,10 +166,10 @@ def _tried_again(
 
 
 def _with(before: RejectedWorkload, news: Iterable[Rejection]) -> RejectedWorkload:
-    """What is later among some rejections added; the same object where nothing is.
+    """Later rejections added; the same object where there are none.
 
-    When it was, a kubelet says by its own clock: one that is ahead says of a rejection that it is later than all that
-    was decided since. So what is known counts once, whenever it was; and not what would be the first to be forgotten.
+    Times are by the kubelets' clocks, which may be ahead. So a known rejection counts once, whenever it was, and one
+    does not count that would be the first to be forgotten.
     """
     found = before
     forgotten = min(before.nodes.values()) if len(before.nodes) == _MOST_NODES else _NEVER
@@ -216,10 +187,7 @@ def _backing_off(found: RejectedWorkload, now: datetime) -> RejectedWorkload:
 
 
 def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
-    """Nodes that get nothing new: their kubelet rejected a workload lately that no other one did.
-
-    Of each namespace the latest count, a few at most; and none for a feature that the workload alone asks for.
-    """
+    """Nodes whose kubelet alone rejected a workload lately, the latest few of each namespace."""
     since, lately = now - timedelta(seconds=seconds), defaultdict[str, list[tuple[datetime, str]]](list)
     for workload, each in known.items():
         if not each.times and each.reason not in OF_THE_POD:
@@ -228,14 +196,11 @@ def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, no
 
 
 def kept_off(known: Mapping[Workload, RejectedWorkload], cooling: Container[str]) -> dict[Workload, str]:
-    """Workloads to the node whose kubelet rejected them lately, where that one takes others: it does not cool down.
-
-    However many nodes cool down for a namespace, what one has just rejected does not go there again at once.
-    """
+    """Workload to the node that rejected it last and does not cool down, so that it does not return at once."""
     latest = {key: max(each.nodes, key=each.nodes.__getitem__) for key, each in known.items() if not each.times}
     return {key: node for key, node in latest.items() if node not in cooling}
 
 
 def waiting_workloads(known: Mapping[Workload, RejectedWorkload], now: datetime) -> dict[Workload, RejectedWorkload]:
-    """Workloads that are not to be tried yet."""
+    """Workloads that still back off."""
     return {key: each for key, each in known.items() if each.until is not None and each.until > now}

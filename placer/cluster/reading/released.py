@@ -1,13 +1,7 @@
-"""Pods that placer has released (``--enforce gates``), known again until their own scheduler has bound them.
+"""Pods that placer has released (``--enforce gates``), until their own scheduler has bound them.
 
-Such a pod gets its node by a PATCH that names it in the required node affinity and takes the hold gate away. From then
-on it waits for another scheduler, and looks like any pod that a tenant has written so. Who could make pods look
-released would have room held for them, and get ahead of others. So before the PATCH goes out a digest of uid *and* node
-is recorded (:mod:`placer.cluster.reading.gang_record`), where no tenant may write: who takes the gate away himself and
-names a node has done what placer was about to do, or is not known here.
-
-What is known counts as bound to its node: it holds its room, and its gang has it. A released pod that names placer
-itself as its scheduler is bound by the pass that follows, before others.
+A tenant can write the same affinity, and would have room held. So a digest of uid *and* node is recorded before
+(:mod:`placer.cluster.reading.gang_record`).
 """
 
 from __future__ import annotations
@@ -34,20 +28,12 @@ class ReleasedPod(NamedTuple):
 
 
 def mark(uid: str, node: str) -> str:
-    """What is recorded, as a digest, of a pod that is about to be released for a node."""
+    """The text whose digest is recorded for a pod that is released for a node."""
     return f"{uid} {node}"
 
 
 def released_pods(snapshot: Snapshot, record: Mapping[GroupKey, GangRecord]) -> dict[Key, ReleasedPod]:
-    """Find the pods that placer has released and that have no node yet.
-
-    Parameters
-    ----------
-    snapshot
-        Of the cluster.
-    record
-        The gangs that placer has begun.
-    """
+    """Recorded pods that placer has released and that have no node yet."""
     gangs = {digest: key for key, each in record.items() for digest in each.pods}
     return dict(_released(snapshot, gangs)) if gangs else {}
 

@@ -1,7 +1,6 @@
-"""Who else schedules: by the arguments of the pods that run, and by what is written on pods of a scheduler's name.
+"""Other schedulers, by the arguments of running pods, and by nominations of pods of a scheduler's name.
 
-A scheduler that reads its profiles from a file says nothing of them in its pod, and files in ConfigMaps are not ours to
-read. Who has bound a pod is written nowhere on it. So what is found here is certain, and what is not may be there.
+Profiles in files are not visible, so there may be more schedulers than are found.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from enum import Enum
 import msgspec
 
 from placer.cluster.reading.client import Server, listed
-from placer.cluster.reading.views import ObjectView
+from placer.cluster.reading.views import PodSpecView, PodView
 from placer.instance import Key
 from placer.kube.pod import TERMINAL_PHASES
 
@@ -25,7 +24,7 @@ _LABELS = {"app.kubernetes.io/name": "placer", "app.kubernetes.io/component": "p
 
 
 class ProcessRole(Enum):
-    """What a process does with names of schedulers, and the text by which its program is known."""
+    """Role of a process with names of schedulers; its value is a part of the program's name."""
 
     VOLCANO_SCHEDULER = "vc-scheduler"
     VOLCANO_CONTROLLER = "vc-controller-manager"
@@ -42,17 +41,7 @@ _DEFAULTS = {ProcessRole.KUBE_SCHEDULER: ("default-scheduler",)} | dict.fromkeys
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProcess:
-    """A container that knows schedulers by name.
-
-    Parameters
-    ----------
-    pod
-        That it is of.
-    role
-        What it does with the names.
-    names
-        As they are given; none where it reads them from a file.
-    """
+    """A container with names of schedulers; without names where it reads them from a file."""
 
     pod: Key
     role: ProcessRole
@@ -61,16 +50,16 @@ class SchedulerProcess:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCensus:
-    """The pods of a cluster, as far as they tell of schedulers.
+    """Schedulers in the pods of a cluster.
 
     Parameters
     ----------
     pods
-        How many there are.
+        Their number.
     processes
         Of pods that have not ended.
     nominated
-        Pods of the scheduler's name that wait and are nominated to a node.
+        Waiting pods of our scheduler's name that are nominated to a node.
     placers
         Pods of placer's own passes, ended ones included.
     """
@@ -92,13 +81,13 @@ class _ContainerView(msgspec.Struct):
 
     @property
     def role(self) -> ProcessRole:
-        """By the program that it is said to run, else by its image."""
+        """By the name of its command, else of its image."""
         program = f"{self.image.rpartition('/')[2]} {self.command[0].rpartition('/')[2] if self.command else ''}"
         return next(each for each in ProcessRole if each.value in program)
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
-        """What it is told; else the default of its program, unless a file may say otherwise."""
+        """As in its arguments; else the default of its program, unless a file may name others."""
         found, words = [], self.words
         for place, word in enumerate(words):
             flag, equals, value = word.partition("=")
@@ -109,20 +98,12 @@ class _ContainerView(msgspec.Struct):
         return tuple(found) or _DEFAULTS.get(self.role, ())
 
 
-class _SpecView(msgspec.Struct, rename="camel"):
-    scheduler_name: str = ""
-    node_name: str | None = None
+class _SpecView(PodSpecView):
     containers: list[_ContainerView] | None = None
 
 
-class _StatusView(msgspec.Struct, rename="camel"):
-    phase: str | None = None
-    nominated_node_name: str | None = None
-
-
-class _ArgumentsView(ObjectView):
+class _ArgumentsView(PodView):
     spec: _SpecView = msgspec.field(default_factory=_SpecView)
-    status: _StatusView = msgspec.field(default_factory=_StatusView)
 
     @property
     def processes(self) -> Iterator[SchedulerProcess]:
@@ -132,19 +113,12 @@ class _ArgumentsView(ObjectView):
 
 
 def count_pods(server: Server, scheduler_name: str) -> SchedulerCensus:
-    """Look through all pods.
-
-    Parameters
-    ----------
-    server
-        Where.
-    scheduler_name
-        Ours.
+    """Look through all pods for schedulers other than ours.
 
     Raises
     ------
     ClusterError
-        Pods are not to be had.
+        The server does not list pods.
     """
     pods = list(listed(server.get, "/api/v1/pods", _ArgumentsView))
     ours = [each for each in pods if _is_placer(each)]

@@ -1,12 +1,7 @@
-"""Which kinds a server serves, and in which versions; what it only seems not to serve is an error.
+"""The kinds that a server serves, and their versions.
 
-A server that has just started lists groups of custom resources before it serves them, or serves them before it lists
-them, so a kind that is not there and one that is not there *yet* look alike. Whether it is ready tells (``/readyz``
-waits until all groups are registered), and so does each group's own list of resources. What is incomplete ends the
-pass, and the next one asks again: a kind that is taken for absent would be one whose rules do not hold.
-
-An absent kind is none of this: a cluster without Volcano has no HyperNodes. Where objects refer to one all the same, or
-the kind is served in versions alone that are not read, what depends on it waits (``placer.instance.unread``).
+A server that has just started may not serve all custom resources yet, and a kind taken for absent would have no rules.
+So an incomplete answer, by ``/readyz`` and each group's resources, ends the pass.
 """
 
 from __future__ import annotations
@@ -27,39 +22,20 @@ __all__ = ["ServedKinds", "referred"]
 _BUILT_IN = ("apps", "scheduling.k8s.io")
 
 
-class _ApiVersion(msgspec.Struct):
-    version: str
+_NO_LIST = (msgspec.DecodeError, LookupError, TypeError, AttributeError)
 
 
-class _ApiGroup(msgspec.Struct):
-    name: str
-    versions: list[_ApiVersion] | None = None
-
-
-class _ApiGroupList(msgspec.Struct):
-    groups: list[_ApiGroup] | None = None
-
-
-class _ApiResource(msgspec.Struct):
-    name: str
-
-
-class _ApiResourceList(msgspec.Struct):
-    resources: list[_ApiResource] | None = None
+def _each(entries: list[dict[str, str]] | None, key: str) -> list[str]:
+    return [each[key] for each in entries or ()]
 
 
 class ServedKinds:
     """The kinds of a server, as it lists them.
 
-    Parameters
-    ----------
-    server
-        Which is asked at once whether it is ready, and for its groups.
-
     Raises
     ------
     ClusterError
-        It is not ready, or its list of groups lacks what every server has.
+        It is not ready, or its list of groups lacks one that every server has.
     """
 
     def __init__(self, server: Server) -> None:
@@ -70,17 +46,17 @@ class ServedKinds:
         if answer.status != 200:
             raise ClusterError(f"/apis: found status {answer.status}, expected 200: is this an API server?")
         try:
-            found = msgspec.json.decode(answer.text, type=_ApiGroupList).groups or ()
-        except msgspec.DecodeError as error:
+            groups = msgspec.json.decode(answer.text).get("groups") or ()
+            self._versions = {each["name"]: _each(each.get("versions"), "version") for each in groups}
+        except _NO_LIST as error:
             raise ClusterError(f"/apis: found no list of groups: {error}") from error
-        self._versions = {each.name: [version.version for version in each.versions or ()] for each in found}
         missing = [group for group in _BUILT_IN if group not in self._versions]
         if missing:
             raise ClusterError(f"/apis: found no group {missing[0]}, expected one in every cluster: it is not complete")
         self._resources: dict[str, frozenset[str]] = {}
 
     def places(self, info: KindInfo) -> Iterator[tuple[str, str]]:
-        """Group and version under which to ask for a kind; of several versions the one that the server prefers."""
+        """Group and version in which a kind is read; of several versions the one that the server prefers."""
         for group in info.groups:
             if not group:
                 yield group, info.versions[0]
@@ -91,7 +67,7 @@ class ServedKinds:
                 yield group, version
 
     def other_places(self, info: KindInfo) -> Iterator[tuple[str, str]]:
-        """Group and version of a kind that is served in versions alone that are not read: the preferred one."""
+        """Group and preferred version of a kind that is served in unread versions alone."""
         groups = {group for group, _ in self.places(info)}
         for group in info.groups:
             if group and group not in groups:
@@ -101,7 +77,7 @@ class ServedKinds:
                     yield group, version
 
     def version_of(self, group: str, plural: str) -> str | None:
-        """A version in which a group has a resource of a kind that is not read; None where it has none."""
+        """The version in which a group has a resource of an unread kind; None where it has none."""
         return next((each for each in self._versions.get(group, ()) if self.serves(group, each, plural)), None)
 
     def serves(self, group: str, version: str, plural: str) -> bool:
@@ -114,10 +90,9 @@ class ServedKinds:
             if answer.status != 200:
                 raise ClusterError(f"{path}: found status {answer.status}, but /apis lists it: it is not complete yet")
             try:
-                found = msgspec.json.decode(answer.text, type=_ApiResourceList).resources or ()
-            except msgspec.DecodeError as error:
+                self._resources[path] = frozenset(_each(msgspec.json.decode(answer.text).get("resources"), "name"))
+            except _NO_LIST as error:
                 raise ClusterError(f"{path}: found no list of resources: {error}") from error
-            self._resources[path] = frozenset(each.name for each in found)
         return plural in self._resources[path]
 
 
@@ -142,14 +117,12 @@ _REFERENCES: Mapping[str, tuple[tuple[str, bytes], ...]] = {
 
 
 def referred(absent: Iterable[str], items: Iterable[bytes]) -> list[KindInfo]:
-    """Find the absent kinds that objects may refer to: by the text of what is kept of them.
+    """Absent kinds that objects may refer to, by their texts.
 
     Parameters
     ----------
     absent
         Attributes of ``manifests.Objects`` that hold the kinds.
-    items
-        Objects, as a snapshot keeps them.
     """
     texts = {each: _REFERENCES[each] for each in absent if each in _REFERENCES}
     kept = tuple(items) if texts else ()
@@ -157,5 +130,4 @@ def referred(absent: Iterable[str], items: Iterable[bytes]) -> list[KindInfo]:
 
 
 def _refers(item: bytes, wanted: Iterable[tuple[str, bytes]]) -> bool:
-    """Whether an object is of one of some kinds, and has the text that goes with it."""
     return any(text in item and f'"kind":"{kind}"'.encode() in item for kind, text in wanted)

@@ -1,24 +1,20 @@
 """The cluster's objects as an instance: paged lists, text in and text out.
 
-Lists are taken one after another, those that pods refer to first and pods last, so what a pod names is there unless it
-is younger than the list. Kinds that the cluster does not know are not there, which is no error; where objects refer to
-one it is noted, and so is every object of a version that is not read (``served_kinds``). Nothing secret is asked for:
-the only ConfigMaps are those that a NetworkTopology names.
-
-Room for pods of DaemonSets that are still to come is held by pods that are in the snapshot alone (``daemon_sets``).
+Pods are listed last, so that every object that a pod names is there unless it is younger. Absent kinds that objects
+refer to, and unread versions, are noted. The only ConfigMaps are those that a NetworkTopology names.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from gzip import GzipFile
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
@@ -80,7 +76,7 @@ LISTED = (
 
 
 class Identity(NamedTuple):
-    """Which pod it is, which version of it, whether it has the hold gate alone, and whether it is nominated with it."""
+    """Uid and version of a pod, whether it has the hold gate alone, and whether it is then nominated."""
 
     uid: str
     resource_version: str
@@ -89,40 +85,33 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, item: bytes) -> tuple[Key, Identity]:
-        """Read a pod's text: what it is called, and which it is."""
+        """Name and identity of a pod, from its text."""
         pod = read_view(item, PodView if _HOLD in item else ObjectView)
         on_hold = isinstance(pod, PodView) and pod.is_on_hold
         nominated = isinstance(pod, PodView) and on_hold and bool(pod.status.nominated_node_name)
         return pod.key, cls(pod.metadata.uid, pod.metadata.resource_version, on_hold, nominated)
 
 
-class Writable(Protocol):
-    """What takes bytes: a file, packed or not."""
-
-    def write(self, data: bytes, /) -> object:
-        """Take some."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """What was in a cluster.
+    """The objects of a cluster at one time.
 
     Parameters
     ----------
     scheduler_name
         Whose pending pods are ours.
     items
-        Each object as JSON text, only with the fields that placer reads.
+        JSON texts of the objects, with the fields that placer reads.
     versions
         Resource (``pods``, ``podgroups.scheduling.volcano.sh``) to the resourceVersion of its list.
     counts
-        Resource to how many of it there are.
+        Resource to the number of its objects.
     gates
         Whether pods that have the hold gate alone are ours (``--enforce gates``).
     kept
-        Facts of its objects that are kept from one reading to the next; None: none are.
+        Facts of objects that are kept between readings; None: none are.
     no_room
-        Namespace to the pods of DaemonSets that are to come and for which no room is held, since it may hold no more.
+        Namespace to its coming pods of DaemonSets for which no room is held.
     """
 
     scheduler_name: str
@@ -135,36 +124,36 @@ class Snapshot:
 
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
-        """Which pods there were."""
+        """Name to identity of every pod."""
         return dict(map(Identity.of, self.of_kind("Pod")))
 
     def pod_texts(self, keys: Iterable[Key]) -> dict[Key, bytes]:
-        """Text of some pods; one that is not there is absent."""
+        """Texts of those of some pods that are there."""
         wanted = frozenset(keys)
         found = ((read_view(item, ObjectView).key, item) for item in self.of_kind("Pod"))
         return {key: item for key, item in found if key in wanted}
 
     def of_kind(self, kind: str) -> Iterator[bytes]:
-        """Text of the objects of a kind, of whichever group."""
+        """Texts of the objects of a kind, of any group."""
         return (item for item in self.items if is_of_kind(item, kind))
 
     def without(self, kinds: Iterable[str]) -> Snapshot:
-        """The same without all objects of some kinds."""
+        """The snapshot without the objects of some kinds."""
         apart = tuple(kinds)
         return replace(
             self, items=tuple(item for item in self.items if not any(is_of_kind(item, kind) for kind in apart))
         )
 
     def write(self, target: str | Path) -> None:
-        """Write the snapshot to a file: ``.json``, or ``.json.gz``. The same snapshot gives the same bytes."""
+        """Write the snapshot to a file, ``.json`` or ``.json.gz``; the same snapshot gives the same bytes."""
         with open(target, "wb") as file:
             if str(target).endswith(".gz"):
-                with gzip.GzipFile("", "wb", _EFFORT, file, mtime=0) as packed:
+                with GzipFile("", "wb", _EFFORT, file, mtime=0) as packed:
                     self.write_text(packed)
             else:
                 self.write_text(file)
 
-    def write_text(self, file: Writable) -> None:
+    def write_text(self, file: BinaryIO | GzipFile) -> None:
         """Write the snapshot as a v1 List in JSON, one object a line."""
         notes = {SNAPSHOT: self.scheduler_name}
         if self.gates:
@@ -185,7 +174,7 @@ class Snapshot:
         return Text("cluster", text.getvalue())
 
     def objects(self) -> Objects:
-        """Read the objects, as reading the file gives them.
+        """Read the objects, as from a file.
 
         Raises
         ------
@@ -198,12 +187,12 @@ class Snapshot:
 
 
 class Lists(Protocol):
-    """Where lists come from: the server, page by page, or what is kept of them (:class:`Reflectors`)."""
+    """Source of lists: the server, page by page, or kept ones (:class:`Reflectors`)."""
 
     def __call__(
         self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
     ) -> tuple[Sequence[bytes], str]:
-        """What is kept of each object of a list, and the resourceVersion of the list."""
+        """Filtered texts of the objects of a list, and its resourceVersion."""
 
 
 def take(
@@ -220,18 +209,12 @@ def take(
 
     Parameters
     ----------
-    server
-        Where to ask.
-    scheduler_name
-        Whose pending pods are ours.
     watch
         Called after each page with the resource and the number of its objects so far.
     lists
-        Gives the lists of the kinds; default: all are asked for.
-    gates
-        Whether pods that have the hold gate alone are ours.
+        Default: all lists are asked for.
     served
-        Which kinds there are; default: it is asked for.
+        Default: the server is asked.
     kept
         Facts of objects from earlier snapshots; None: none are kept.
 
@@ -268,8 +251,6 @@ def take(
 
 
 class _Taker:
-    """Collects lists."""
-
     def __init__(self, server: Server, watch: Callable[[str, int], None], lists: Lists, served: ServedKinds) -> None:
         self._server, self._watch, self._lists = server, watch, lists
         self.items: list[bytes] = []
@@ -280,12 +261,10 @@ class _Taker:
         self.no_room: Mapping[str, int] = {}
 
     def has(self, kind: str) -> bool:
-        """Whether there is an object of a kind, of whichever group."""
         plurals = {info.plural for info in BY_ATTRIBUTE.values() if info.kind == kind}
         return any(count and name.partition(".")[0] in plurals for name, count in self.counts.items())
 
     def take(self, info: KindInfo) -> None:
-        """List all objects of a kind, of each of its groups that the server has."""
         places = tuple(self._served.places(info))
         if not places:
             self._absent.append(info.attribute)
@@ -299,7 +278,6 @@ class _Taker:
             self.counts[resource] = len(items)
 
     def _take_unknown(self, info: KindInfo) -> None:
-        """Note the objects of a kind that is served in versions alone that are not read: they are there."""
         expected = f"{info.group}/{info.versions[0]}"
         for group, version in self._served.other_places(info):
             for each in listed(self._server.get, f"/apis/{group}/{version}/{info.plural}", ObjectView):
@@ -312,14 +290,13 @@ class _Taker:
                 self.items.append(unreadable(expected, info.kind, namespace, each.metadata.name, wrong))
 
     def note_absent(self) -> None:
-        """Note the kinds that the server does not serve and that objects refer to."""
         for info in referred(self._absent, self.items):
             expected = f"{info.group}/{info.versions[0]}"
             wrong = f"found no such kind in the cluster, expected {expected}, which objects refer to"
             self.items.append(unreadable(expected, info.kind, "", "*", wrong))
 
     def note_limits(self) -> None:
-        """Note kinds that are not read and that limit pods: those that pods name, and those of whole namespaces."""
+        """Note unread kinds that limit pods: those that pods name, and those of whole namespaces."""
         for limit in LIMITS:
             marks = [json.dumps(each).encode() for each in limit.marks]
             is_named = any(mark in item for item in self.items if is_of_kind(item, "Pod") for mark in marks)
@@ -342,20 +319,16 @@ class _Taker:
             self.items.append(msgspec.json.encode(document))
 
     def daemon_sets(self) -> Sequence[bytes]:
-        """List the DaemonSets."""
         return self._lists(DAEMON_SETS_PATH, DAEMON_SETS, "apps/v1", partial(self._watch, DAEMON_SETS.plural))[0]
 
     def hold_room(self, wanted: Iterable[bytes]) -> None:
-        """Add what holds room for pods of DaemonSets that are not there yet."""
         nodes = list(readable(BY_ATTRIBUTE["nodes"], (item for item in self.items if is_of_kind(item, "Node"))))
         new = new_nodes(nodes, server_time(self._server))
         pods = (item for item in self.items if is_of_kind(item, "Pod"))
-        found = daemon_room(wanted, read_nodes(nodes), new, pods, trusted_namespaces(self.items))
-        self.items += found.items
-        self.no_room = found.refused
+        items, self.no_room = daemon_room(wanted, read_nodes(nodes), new, pods, trusted_namespaces(self.items))
+        self.items += items
 
     def take_measurements(self) -> None:
-        """Get the ConfigMaps that NetworkTopologies name."""
         info = BY_ATTRIBUTE["config_maps"]
         for namespace, name in sorted(self._measurements()):
             if not is_name(name):
@@ -382,23 +355,17 @@ class _Taker:
 def whole_kind(
     server: Server, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
 ) -> tuple[list[bytes], str]:
-    """Ask for all pages of a list of a kind that the server says it has: what is kept of its objects, and its version.
+    """All pages of a list: filtered texts of its objects, and its version.
 
     Parameters
     ----------
-    server
-        Where to ask.
-    path
-        Of the list.
-    info, api_version
-        The kind, and the version in which it is served there.
     watch
         Called after each page with the number of objects so far.
 
     Raises
     ------
     ClusterError
-        The server does not answer or refuses, or does not know the list.
+        The server does not answer or refuses, or does not know the list, although it serves the kind.
     """
     try:
         found = whole_list(server.get, path, list_reader(info, api_version).read, watch=watch)

@@ -1,13 +1,8 @@
-"""What became, between two passes, of pods that were bound and that no kubelet had answered for.
+"""Rejections, between two passes, of bound pods that no kubelet had answered for.
 
-A pass hears kubelets for a few seconds after its bindings. One that rejects a pod later, and a controller that deletes
-the pod at once, leave nothing that the next pass could list. So the pods without an answer are recorded, with the
-resourceVersion up to which all is known of them (:mod:`placer.cluster.reading.gang_record`); where one of them is gone
-by the next pass, that asks for what has happened since to failed pods, in which the gone ones are found by their uids.
-
-The server remembers for a minute or so, longer where little happens. Where it does not remember, does not answer, or
-has more to say than can be listened to, nothing is assumed, and that is told. That a pod is gone says nothing by
-itself: controllers that begin a gang anew leave just the same behind.
+Unanswered pods are recorded with a resourceVersion. Where one is gone, the next pass asks for the events of failed pods
+since then, and finds it by its uid. The server remembers them for a minute or so; else that is reported and nothing is
+assumed, since controllers also remove pods.
 """
 
 from __future__ import annotations
@@ -37,14 +32,14 @@ _PODS = "/api/v1/pods"
 
 
 class RejectedSince:
-    """What kubelets rejected, between what is recorded and a snapshot, of the pods that are recorded.
+    """Rejections of recorded pods between the record and a snapshot.
 
-    Parameters
+    Attributes
     ----------
-    recorded
-        By the pass before.
-    snapshot
-        Of this one.
+    gone
+        Digests of the uids of recorded pods that are not there.
+    trouble
+        The reason for which their fate is unknown; None: it is known.
     """
 
     def __init__(self, recorded: UnansweredPods, snapshot: Snapshot) -> None:
@@ -57,15 +52,7 @@ class RejectedSince:
         self._forgotten = False
 
     def ask(self, server: Follower, scheduler_name: str) -> list[Rejection]:
-        """Ask what was rejected; where none is gone, nothing is asked.
-
-        Parameters
-        ----------
-        server
-            Where.
-        scheduler_name
-            Whose pods are ours; ``*``: any scheduler's.
-        """
+        """Ask for the rejections; nothing is asked where no pod is gone."""
         if self.gone:
             why = self._listen(server, scheduler_name)
             if why is not None:
@@ -75,7 +62,6 @@ class RejectedSince:
         return list(self._found.values())
 
     def _listen(self, server: Follower, scheduler_name: str) -> str | None:
-        """Hear what happened; why not all of it was heard."""
         since = self._recorded.version
         if not is_up_to(self._now, since):
             return f"the record is of resourceVersion {since}, the server is at {self._now}"
@@ -94,7 +80,7 @@ class RejectedSince:
         return f"the server has forgotten all changes after resourceVersion {since} (410)" if self._forgotten else why
 
     def _follow(self, watch: Watch) -> str | None:
-        """Wait until all is heard. A server tells how far it is as it hears of it itself, which asking it hastens."""
+        """Wait until all is heard; asking for the current version makes the server report its progress."""
         until = time.monotonic() + _SECONDS
         while not watch.reaches(self._now, _LOOK):
             now = time.monotonic()
@@ -115,25 +101,23 @@ class RejectedSince:
             self._found[digest] = found
 
     def _replaced(self, _items: Sequence[bytes]) -> None:
-        """The server has forgotten; what failed and is still there, the pass has listed."""
+        """The server has forgotten the events; the pass has listed the failed pods that are still there."""
         self._forgotten = True
 
 
 def unanswered_after(
     record: RecordedGangs, snapshot: Snapshot, uids: Collection[str], *, heard_between: bool
 ) -> tuple[UnansweredPods, str | None]:
-    """What is to be recorded when a pass ends; and what is too much to be recorded.
+    """Pods to record when a pass ends, and the trouble where they are too many.
 
     Parameters
     ----------
     record
-        As it is: who bound what of its gangs is forgotten once they are complete, and their kubelets may be silent.
-    snapshot
-        Of the pass; what happened after it, the next pass asks for.
+        The current one: complete gangs are forgotten in it, although their kubelets may be silent.
     uids
-        Of pods that this pass has bound, and whose kubelets have not answered.
+        Pods bound by this pass whose kubelets have not answered.
     heard_between
-        Whether what happens until the next pass is heard anyway: then nothing is recorded for its resourceVersion only.
+        Whether events until the next pass are heard anyway; then a new resourceVersion alone is not recorded.
     """
     before = record.unanswered
     ours = before.pods.union(*(gang.pods for gang in record.gangs.values()))
@@ -148,7 +132,6 @@ def unanswered_after(
 
 
 def _silent(snapshot: Snapshot, ours: frozenset[bytes]) -> Iterator[str]:
-    """Uids of those of some pods that have a node and no answer of its kubelet."""
     for item in snapshot.of_kind("Pod"):
         pod = read_view(item, PodView)
         if pod.spec.node_name and pod.kubelet_answer is KubeletAnswer.NOTHING:

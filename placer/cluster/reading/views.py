@@ -1,7 +1,6 @@
-"""Views of Kubernetes objects: the few fields of each that the cluster's code itself looks at.
+"""Views of Kubernetes objects: the few fields of each that the cluster's code looks at, as msgspec reads them.
 
-A view is what msgspec reads of an object's JSON text; everything else is skipped by the parser, since there are as many
-events of a watch as bindings. What a *rule* looks at is read by the schemas of ``placer.kube`` instead.
+The parser skips the rest, since there are as many events of a watch as bindings. Rules use ``placer.kube`` instead.
 """
 
 from __future__ import annotations
@@ -83,17 +82,12 @@ _REJECTED = "Pod was rejected:"
 
 
 def _short(text: str, most: int) -> str:
-    """A text that an object's author may make as long as they like: no longer than a name that there can be."""
+    """A text that an author may make as long as they like, or its digest where no name is so long."""
     return text if len(text) <= most else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def is_rejection(reason: str | None, message: str | None = None) -> bool:
-    """Whether a failed pod was not admitted, as against one that ran and failed.
-
-    Parameters
-    ----------
-    reason, message
-        Of its status.
+    """Whether a failed pod was not admitted, by the reason and message of its status.
 
     Examples
     --------
@@ -108,7 +102,7 @@ def is_rejection(reason: str | None, message: str | None = None) -> bool:
 
 
 class KubeletAnswer(Enum):
-    """What a kubelet answered to a pod that was bound to its node."""
+    """Answer of a kubelet to a pod that was bound to its node."""
 
     NOTHING = "nothing yet"
     ADMITTED = "admitted"
@@ -116,10 +110,9 @@ class KubeletAnswer(Enum):
 
 
 class Workload(NamedTuple):
-    """What makes pods: their controller, else the gang that they name, else those of their namespace that have neither.
+    """The maker of pods: their controller, else the gang that they name, else their namespace.
 
-    Who is rejected is remembered by it, since pods are deleted and made anew under other names. Pods that nothing makes
-    count together, so that to make many of them is no way to be many.
+    Rejections are remembered by it, since pods are made again under other names.
     """
 
     namespace: str
@@ -132,7 +125,7 @@ class Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """That a kubelet did not admit a pod: of which workload, on which node, why and when; ``uid`` is the pod's."""
+    """A pod, by its ``uid``, that a kubelet did not admit."""
 
     workload: Workload
     node: str
@@ -142,14 +135,14 @@ class Rejection:
 
 
 class ListMetadata(msgspec.Struct, rename="camel"):
-    """Where a list stands in time, and how it goes on."""
+    """Version of a list, and the token of its next page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class Page(msgspec.Struct, Generic[Item]):
-    """A page of a list: its items are views, or objects whole as JSON text."""
+    """A page of a list: its items are views, or JSON texts."""
 
     metadata: ListMetadata = msgspec.field(default_factory=ListMetadata)
     items: list[Item] | None = None
@@ -165,7 +158,7 @@ class OwnerView(msgspec.Struct):
 
 
 class MetadataView(msgspec.Struct, rename="camel"):
-    """What every object says of itself."""
+    """Metadata of any object, in part."""
 
     name: str = ""
     namespace: str = "default"
@@ -178,7 +171,7 @@ class MetadataView(msgspec.Struct, rename="camel"):
 
 
 class ObjectView(msgspec.Struct):
-    """Any object."""
+    """Any object, by its metadata."""
 
     metadata: MetadataView = msgspec.field(default_factory=MetadataView)
 
@@ -189,19 +182,12 @@ class ObjectView(msgspec.Struct):
 
 
 def read_view(text: bytes | msgspec.Raw, shape: type[View]) -> View:
-    """Read a view of an object; a field that is null counts as absent, as it does for the API server.
-
-    Parameters
-    ----------
-    text
-        The object as JSON text.
-    shape
-        The view.
+    """Read a view of an object; a field that is null counts as absent, as for the API server.
 
     Raises
     ------
     msgspec.DecodeError
-        The text is no JSON, or a field has another type than the view says.
+        The text is no JSON, or a field has another type than in the view.
 
     Examples
     --------
@@ -221,7 +207,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 class ConditionView(msgspec.Struct, rename="camel"):
-    """A condition of a pod's status; its time is kept as it is written, since it is written back."""
+    """A condition of a pod's status; its time is a text, since it is written back."""
 
     type: str = ""
     status: str = ""
@@ -230,39 +216,11 @@ class ConditionView(msgspec.Struct, rename="camel"):
     last_transition_time: str | None = None
 
 
-class _FieldView(msgspec.Struct):
-    """An entry of ``matchFields``."""
-
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
-class _TermView(msgspec.Struct, rename="camel"):
-    """A term of a node selector, in part; without expressions and fields it matches nothing."""
-
-    match_expressions: list[msgspec.Raw] | None = None
-    match_fields: list[_FieldView] | None = None
-
-    @property
-    def names(self) -> set[str]:
-        """Nodes of which it names each as the only one: with two names it matches none."""
-        fields = [each for each in self.match_fields or () if (each.key, each.operator) == (NODE_FIELD, "In")]
-        return {each.values[0] for each in fields if each.values is not None and len(each.values) == 1}
-
-
-class _NodeSelectorView(msgspec.Struct, rename="camel"):
-    node_selector_terms: list[_TermView] | None = None
-
-
-class _NodeAffinityView(msgspec.Struct):
-    required: _NodeSelectorView | None = msgspec.field(
-        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class _AffinityView(msgspec.Struct, rename="camel"):
-    node_affinity: _NodeAffinityView | None = None
+def _only_names(term: dict[str, Any]) -> set[str]:
+    """Nodes that a term of a node selector names as its only one; with two of them it matches none."""
+    fields = [each for each in term.get("matchFields") or () if each.get("key") == NODE_FIELD]
+    values: list[list[str]] = [each.get("values") or [] for each in fields if each.get("operator") == "In"]
+    return {each[0] for each in values if len(each) == 1}
 
 
 class PodSpecView(msgspec.Struct, rename="camel"):
@@ -271,7 +229,7 @@ class PodSpecView(msgspec.Struct, rename="camel"):
     scheduler_name: str | None = None
     node_name: str | None = None
     scheduling_gates: list[dict[str, str]] | None = None
-    affinity: _AffinityView | None = None
+    affinity: dict[str, Any] | None = None
 
 
 class PodStatusView(msgspec.Struct, rename="camel"):
@@ -304,15 +262,16 @@ class PodView(ObjectView):
 
     @property
     def only_node(self) -> str | None:
-        """The one node that its required node affinity names; None where it names none, or leaves a choice."""
-        affinity = self.spec.affinity.node_affinity if self.spec.affinity is not None else None
-        terms = (affinity.required.node_selector_terms if affinity and affinity.required else None) or []
-        names = [term.names for term in terms if term.match_expressions or term.match_fields]
+        """The single node that its required node affinity names; None where there is none, or a choice."""
+        affinity = (self.spec.affinity or {}).get("nodeAffinity") or {}
+        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+        terms = [each for each in required.get("nodeSelectorTerms") or () if each]
+        names = [_only_names(each) for each in terms if each.get("matchExpressions") or each.get("matchFields")]
         return min(set.intersection(*names), default=None) if names else None
 
     @property
     def kubelet_answer(self) -> KubeletAnswer:
-        """The kubelet fails a pod that it rejects, and gives any other a start time."""
+        """A kubelet fails a pod that it rejects, and gives any other a start time."""
         if self.status.phase == "Failed" and is_rejection(self.status.reason, self.status.message):
             return KubeletAnswer.REJECTED
         started = self.status.start_time is not None or self.status.phase not in (None, "", "Pending")
@@ -320,13 +279,13 @@ class PodView(ObjectView):
 
     @property
     def controller(self) -> OwnerView | None:
-        """What makes it again where it goes: the controller among its owners, else the first."""
+        """The controller among its owners, else the first owner."""
         owners = self.metadata.owner_references or ()
         return next((each for each in owners if each.controller), owners[0] if owners else None)
 
     @property
     def workload(self) -> Workload:
-        """What made it."""
+        """The workload that made it."""
         metadata, owner = self.metadata, self.controller
         notes = metadata.annotations or {}
         if owner is not None:
@@ -336,7 +295,7 @@ class PodView(ObjectView):
 
     @property
     def rejection(self) -> Rejection | None:
-        """That its kubelet did not admit it; one of which is not known when it was counts as one of long ago."""
+        """Its rejection by a kubelet; at an unknown time it counts as long ago."""
         if self.kubelet_answer is not KubeletAnswer.REJECTED or not self.spec.node_name:
             return None
         when = self.scheduled_at or datetime.min.replace(tzinfo=UTC)
@@ -350,7 +309,7 @@ class PodView(ObjectView):
 
     @property
     def scheduled_at(self) -> datetime | None:
-        """When it got its node; of a pod that a kubelet rejected that is the moment of it, or shortly before."""
+        """The time at which it got its node: of a rejected pod that of the rejection, or shortly before."""
         condition = self.scheduled
         texts = (self.status.start_time, condition.last_transition_time if condition is not None else None)
         found = []
@@ -380,21 +339,17 @@ class DaemonSetView(ObjectView, kw_only=True):
 
     @property
     def may_want_pods(self) -> bool:
-        """Whether there is a node for its pods; so its controller says, unless it has not seen it yet."""
+        """Whether its controller wants a pod of it, or has not seen it yet."""
         return self.counts.desired_number_scheduled > 0 or self.counts.observed_generation == 0
-
-
-class _TopologySpec(msgspec.Struct, rename="camel"):
-    configmap_name: str | None = None
-    config_map_name: str | None = None
 
 
 class TopologyView(ObjectView):
     """A NetworkTopology, in part: the ConfigMap with its measurements, in either spelling."""
 
-    spec: _TopologySpec | None = None
+    spec: dict[str, Any] | None = None
 
     @property
     def measurements(self) -> str | None:
         """Name of the ConfigMap."""
-        return (self.spec.configmap_name or self.spec.config_map_name) if self.spec is not None else None
+        spec = self.spec or {}
+        return spec.get("configmapName") or spec.get("configMapName")

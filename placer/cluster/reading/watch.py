@@ -1,19 +1,10 @@
-"""A watch that goes on: what happened to one kind of object since a list, in order, through broken connections.
+"""A watch on one kind of object since a list, in order, through broken connections.
 
-A thread of its own reads and hands every event to a listener. Where the server has forgotten how far we were
-(410), the list is taken anew and handed over as a whole. While nothing is read, :attr:`Watch.lost` says since when.
-
-A watch that is open and says nothing may be that of a quiet cluster, or one that nothing comes through any more; one
-that was reopened may have much to read. :meth:`Watch.check` tells: it asks the server for the resourceVersion that is
-current, by a list of nothing, which is as true as any (a quorum read), and waits until events or bookmarks have come
-up to it. What does not come in time is listed anew. :class:`Watches` checks several, again and again.
-
-Bookmarks come in a round of the server's, every second or a little later, to each watch to which one is due: once, two
-seconds before the server is to end it, so each is asked to end soon. Nothing comes if nothing is newer by then, and
-what is newer of a quiet kind the server finds out when somebody asks what is current. Who is going to check soon should
-therefore :meth:`~Watch.hurry` a watch: it is opened anew, now and after each bookmark, and asked from time to time
-(:meth:`~Watch.nudge`), so that a check waits for the next round and not for the one after that. Source: Kubernetes
-``apiserver/pkg/storage/cacher`` (``dispatchEvents``, ``nextBookmarkTime``).
+An open watch without events may be quiet or dead, so :meth:`Watch.check` asks for the current resourceVersion by an
+empty list (a quorum read), waits until events or bookmarks reach it, and lists again where they do not. A server sends
+a bookmark two seconds before it ends a watch, and only if something is newer; of a quiet kind it finds that out when
+asked. So watches are short, and before a check they are opened again (:meth:`~Watch.hurry`) and asked for
+(:meth:`~Watch.nudge`). Source: Kubernetes ``apiserver/pkg/storage/cacher``.
 """
 
 from __future__ import annotations
@@ -54,7 +45,7 @@ _NOTHING = "placer-nothing"
 
 
 class Enough(Exception):
-    """Raised by a listener that can hear no more, and why: the watch is over."""
+    """Raised by a listener that can hear no more, with the reason: the watch ends."""
 
 
 class _Envelope(msgspec.Struct):
@@ -63,19 +54,16 @@ class _Envelope(msgspec.Struct):
 
 
 class _Seen(ObjectView):
-    """An object of an event: one of the kind, or the Status of an ERROR."""
-
     code: int = 0
 
 
 class _Listing(Page[msgspec.Raw], rename={"api_version": "apiVersion"}):
-    """A page of a list, with what its items leave out: ``PodList`` and ``v1`` of pods."""
+    """A page of a list, with the kind and apiVersion that its items lack."""
 
     kind: str = ""
     api_version: str = ""
 
     def objects(self) -> Iterator[bytes]:
-        """The items as they would come alone, with their kind and apiVersion."""
         head = msgspec.json.encode({"kind": self.kind.removesuffix("List"), "apiVersion": self.api_version})
         return (head[:-1] + b"," + bytes(item)[1:] for item in self.items or ())
 
@@ -85,25 +73,27 @@ class Watch:
 
     Parameters
     ----------
-    server
-        Where to ask.
     path
         Of the list.
     version
-        The resourceVersion of the list that is known already.
+        The resourceVersion of the known list.
     happened
-        Called in the thread of the watch with ADDED, MODIFIED or DELETED, and the object as it came.
+        Called in the thread of the watch with ADDED, MODIFIED or DELETED, and the whole object.
     replaced
-        Called in that thread with all objects that there are now, each as an event has it; what was known and is not
-        among them is gone.
+        Called in that thread with all current objects; other known ones are gone.
     count
-        How many objects the list had.
+        Objects in the list.
     window
-        Seconds after which the server is to end the watch and it is opened again; so often, at least, something comes.
+        Seconds after which the server ends the watch and it is opened again; so often, at least, something is heard.
     selector
-        Of fields; empty: all objects. One that comes to be selected is ADDED, one that no longer is, DELETED.
+        Of fields; empty: all objects. An object that begins to match is ADDED, one that ceases to is DELETED.
     hurried
-        Whether it is going to be checked soon.
+        Whether it will be checked soon.
+
+    Attributes
+    ----------
+    trouble
+        The reason for which nothing is read, while that is so.
     """
 
     def __init__(
@@ -142,7 +132,7 @@ class Watch:
 
     @property
     def heard(self) -> float:
-        """``time.monotonic()`` at which the last event, bookmark or list came, or the server ended a whole answer."""
+        """``time.monotonic()`` of the last event, bookmark, list, or complete answer."""
         return self._heard
 
     def start(self) -> None:
@@ -150,7 +140,7 @@ class Watch:
         self._thread.start()
 
     def close(self) -> None:
-        """End it; returns when the thread is over, or nearly so."""
+        """End it; the thread is over then, or nearly so."""
         self._over.set()
         with self._came:
             self._came.notify_all()
@@ -158,28 +148,28 @@ class Watch:
         self._thread.join(1.0)
 
     def hurry(self) -> None:
-        """Have the next bookmarks come soon, since somebody is going to check; of few objects that needs none."""
+        """Get bookmarks soon, before a check; a short list needs none."""
         if self._count > _FEW:
             self._hurried = True
             self._begin_anew()
 
     def rest(self) -> None:
-        """Nobody is going to check soon any more."""
+        """End :meth:`hurry`."""
         self._hurried = False
 
     def nudge(self) -> None:
-        """Have the server find out what is current, so that the next bookmark says it."""
+        """Make the server find out the current version, so that the next bookmark has it."""
         if self._count > _FEW:
             with suppress(ClusterError):  # whoever checks is told
                 self.current()
 
     def check(self) -> bool:
-        """Whether everything has been heard up to now; where events do not say so, the list is taken anew.
+        """Whether everything up to now has been heard; where events do not show it, the list is taken again.
 
         Raises
         ------
         ClusterError
-            The server does not say what is current.
+            The server does not report the current version.
         """
         current = self.current()
         if self.reaches(current, 0.0):
@@ -214,7 +204,6 @@ class Watch:
             return self._came.wait_for(lambda: self._over.is_set() or is_up_to(self._version, version), seconds)
 
     def _comes_up_to(self, version: str) -> bool:
-        """Whether everything up to a version is heard as long as there is more and more to hear."""
         before = None
         while before != self._version:
             before = self._version
@@ -268,7 +257,6 @@ class Watch:
         return parameters
 
     def _follow(self) -> bool:
-        """Read one answer to its end; whether it went on for a while."""
         anything = False
         for line in self._server.follow(self.path, self._parameters(), self._opened):
             if self._over.is_set():
@@ -305,7 +293,6 @@ class Watch:
         self._heard_up_to(seen.metadata.resource_version or self._version)
 
     def _list(self) -> None:
-        """Take the list anew."""
         decode = msgspec.json.Decoder(_Listing).decode
         items: list[bytes] = []
         version = ""
@@ -325,20 +312,14 @@ def _envelope(path: str, line: bytes) -> _Envelope:
 
 
 def is_up_to(version: str, other: str) -> bool:
-    """Whether a resourceVersion is another one, or later."""
+    """Whether a resourceVersion equals another one, or is later."""
     if version.isdecimal() and other.isdecimal():
         return int(version) >= int(other)
     return version == other
 
 
 class Watches:
-    """Watches that are checked in turn by a thread of its own, from a moment on.
-
-    Parameters
-    ----------
-    watches
-        Which are open, or about to be.
-    """
+    """Watches that are checked in turn by threads of their own."""
 
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = tuple(watches)
@@ -352,7 +333,7 @@ class Watches:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Open all of them as long as the block lasts."""
+        """Open all watches within the block."""
         for each in self._watches:
             each.start()
         try:
@@ -364,7 +345,7 @@ class Watches:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """As long as the block lasts they are open; a check that is under way at its end is not waited for."""
+        """Check open watches within the block; a running check at its end is not waited for."""
         for each in self._threads:
             each.start()
         try:
@@ -374,17 +355,17 @@ class Watches:
             self._checks.set()
 
     def start_checks(self) -> None:
-        """Check from now on: until the first check is done, all that was not heard may have happened."""
+        """Check from now on; events may be missing until the first check is done."""
         self._checks.set()
 
     def closed(self) -> str | None:
-        """Why nothing is heard, in one sentence; None where all of them are open."""
+        """A sentence on a watch that is not open; None where all are."""
         return next(
             (f"{each.path} cannot be watched: {each.trouble}" for each in self._watches if each.lost is not None), None
         )
 
     def lost(self) -> str | None:
-        """Why something may have happened that was not heard, in one sentence; None where all is."""
+        """A sentence on events that may be missing; None where all were heard."""
         oldest = time.monotonic() - _STALE
         late = (each for each in self._watches if self._since[each] < oldest)
         return self.closed() or next((f"{each.path} cannot be watched: {self._trouble[each]}" for each in late), None)

@@ -1,1 +1,1 @@
-"""What is written to a cluster: bindings, conditions, Events, status of PodGroups."""
+"""Writes to a cluster: bindings, evictions, conditions, Events, status of PodGroups, the record."""

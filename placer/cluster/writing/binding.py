@@ -1,30 +1,10 @@
-"""One pod given its node: what is sent, what each answer means, what is tried again.
+"""One pod bound, or released where it has the hold gate (:mod:`placer.cluster.writing.release`).
 
-A pod is bound, or, where it has the hold gate, released (:mod:`placer.cluster.writing.release`); what follows holds for
-both but for the words.
-
-The binding carries the uid of the pod that was decided upon, so a pod made anew under the name does not get the node,
-and its resourceVersion, so one that has changed since it was read last does not either. It goes to
-``pods/NAME/binding``: the older resource ``bindings`` does not look at the uid.
-
-========================  =============================================================================================
-answer                    what it means
-========================  =============================================================================================
-200, 201                  bound; released
-409                       it has a node, is being deleted, has gates, another uid or another version: the pod is read,
-                          and says which; where it has our node it was our own binding, the answer to which got lost
-409, 500: too large       the pod is as long as an object may be, and longer with a node: not tried again
-404, 422, 403, other 4xx  it is gone; a field is not accepted; not allowed: not tried again
-429                       tried again after the seconds that the server asks for, if there are as many
-401                       the pod is read first, and what still has no node is tried again
-5xx, no answer            the same, and *in doubt*: it may still happen, long after we have stopped waiting
-========================  =============================================================================================
-
-**What is in doubt is fenced.** Something between us and the server may hold a request back and hand it on later, when
-the room is another's. So where time is over and a binding is in doubt, the pod's status is written to, which gives it
-another resourceVersion: from then on no binding that is still on its way can be made. Where that cannot be done either,
-the binding is UNKNOWN, and its room is kept until the pod is seen. Of a pod that was nominated and not released, the
-fence takes the nomination back.
+A binding carries uid and resourceVersion, so that no later or changed pod of the name gets the node; ``bindings`` would
+ignore the uid, ``pods/NAME/binding`` does not. 409 and 401 make the pod be read, 429 is tried again when the server
+says, other 4xx and a too large pod never. After 5xx or no answer the binding is *in doubt*: a proxy may deliver it
+late. At the end doubt is fenced: a write to the pod's status voids every binding of an earlier version, and removes a
+nomination. Where that fails too, the binding is UNKNOWN, and its room is kept until the pod is seen.
 """
 
 from __future__ import annotations
@@ -52,7 +32,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
 
 class BindingState(Enum):
-    """What became of a binding."""
+    """State of a binding after its tries."""
 
     BOUND = "bound"
     REFUSED = "refused"  #: it did not happen, and will not
@@ -61,7 +41,7 @@ class BindingState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BindingResult:
-    """A binding that was tried; ``reason`` says why it is not BOUND, in one sentence."""
+    """A binding that was tried; ``reason`` is a sentence on why it is not BOUND."""
 
     bind: PlannedBinding
     state: BindingState
@@ -69,26 +49,24 @@ class BindingResult:
 
 
 def pod_path(namespace: str, name: str) -> str:
-    """Where a pod is."""
+    """The path of a pod."""
     return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A try that came to nothing, or to nothing known.
+    """A try without success, or without a known one.
 
     Parameters
     ----------
-    trouble
-        What the matter is.
     wait
-        Seconds after which the server wants to be asked again, where it says so.
+        Seconds that the server asks for.
     look
-        Whether the pod is to be read before anything else is tried.
+        Whether the pod is read before the next try.
     doubt
         Whether the binding may still happen.
     final
-        Whether another try would be no better.
+        Whether there is no next try.
     """
 
     trouble: str
@@ -107,20 +85,16 @@ def bind_pod(
     dry_run: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> BindingResult:
-    """Bind a pod; tries until it is known what became of it, or the deadline has come.
+    """Bind a pod; tries until the result is known, or the deadline has come.
 
     Parameters
     ----------
-    server
-        Where.
-    bind
-        What.
     deadline
-        Gives the ``time.monotonic()`` until which to try; it may move meanwhile.
+        Gives the ``time.monotonic()`` of the last try; it may move meanwhile.
     refusal
-        Asked before each try: why it may no longer be made, None where it may.
+        Asked before each try: a sentence on why it may no longer be made, None where it may.
     dry_run
-        Let the server do all but keep it.
+        The server keeps nothing.
     sleep
         Waits; tests put something faster here.
     """
@@ -144,7 +118,6 @@ def bind_pod(
 
 
 def _given_up(server: Writer, bind: PlannedBinding, failure: _Failure, doubt: bool) -> BindingResult:
-    """What became of a binding that is not tried again."""
     refused = BindingResult(bind, BindingState.REFUSED, failure.trouble)
     if not (doubt or failure.look):
         return refused
@@ -155,7 +128,6 @@ def _given_up(server: Writer, bind: PlannedBinding, failure: _Failure, doubt: bo
 
 
 def _seconds(pause: float, wait: float | None) -> float:
-    """How long to wait before the next try; ``wait`` is what the server asks for, if it does."""
     return pause * random.uniform(0.8, 1.2) if wait is None else wait * random.uniform(1.0, 1.1)
 
 
@@ -167,9 +139,9 @@ def _try(
     deadline: Callable[[], float],
     dry_run: bool,
 ) -> BindingResult | _Failure:
-    """Try once, if that may be done.
+    """Try once, if that is still allowed.
 
-    A gate cannot be put back, and the answer to a nomination may take seconds: it is asked again before the gate goes.
+    A gate cannot be put back, and the answer to a nomination may take seconds, so the refusal is asked for before each.
     """
 
     def stopped() -> str | None:
@@ -180,13 +152,12 @@ def _try(
 
 
 class _Stopped(Exception):
-    """What has begun may not go on; the message says why."""
+    """A release may not continue after its nomination, for the reason of the message."""
 
 
 def _post(
     server: Writer, bind: PlannedBinding, version: str, dry_run: bool, stopped: Callable[[], str | None]
 ) -> BindingResult | _Failure:
-    """Send what binds or releases a pod: what became of it, or what the matter is."""
     path, nominated = pod_path(*bind.pod), False
 
     def send(method: str, where: str, body: object, kind: str = JSON) -> Response:
@@ -217,7 +188,6 @@ def _go_on(why: str | None) -> None:
 
 
 def _answered(bind: PlannedBinding, answer: Response, nominated: bool) -> BindingResult | _Failure:
-    """What an answer says of a binding, or of a release whose pod may have been nominated."""
     if answer.status in (200, 201):
         return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"
@@ -233,7 +203,7 @@ def _answered(bind: PlannedBinding, answer: Response, nominated: bool) -> Bindin
 
 
 def _look(server: Writer, bind: PlannedBinding) -> BindingResult | str | None:
-    """Read the pod: what became of the binding; its version where it can be bound; None where no answer comes."""
+    """The result of the binding by the pod itself; its version where it can be bound; None without an answer."""
     try:
         answer = server.send("GET", pod_path(*bind.pod), timeout=_PATIENCE)
     except Unanswered:
@@ -242,7 +212,7 @@ def _look(server: Writer, bind: PlannedBinding) -> BindingResult | str | None:
 
 
 def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult | str | None:
-    """Write to the pod, so that no binding of its version before can be made any more; the same answer."""
+    """Write to the pod, so that no binding of an earlier version can be made; result as of :func:`_look`."""
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -266,7 +236,6 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
 
 
 def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:
-    """What an answer says that holds the pod."""
     if answer.status not in (200, 404):
         return None
     pod = read_view(answer.text, PodView) if answer.status == 200 else None
@@ -279,15 +248,7 @@ def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:
 
 
 def is_given(pod: PodView, bind: PlannedBinding) -> bool:
-    """Whether a pod has its node, or was released for it.
-
-    Parameters
-    ----------
-    pod
-        As it is.
-    bind
-        What was to be done with it.
-    """
+    """Whether a pod has the node of its binding, or was released for it."""
     released = bind.by_release and pod.waits and not pod.spec.scheduling_gates and pod.only_node == bind.node
     return released or pod.spec.node_name == bind.node
 
@@ -310,7 +271,6 @@ def _why_not(pod: PodView | None, bind: PlannedBinding) -> str:
 
 
 def _notes(bind: PlannedBinding) -> dict[str, str]:
-    """The annotations that a pod gets with its node."""
     return {NUMA_ZONES: ",".join(bind.numa_zones)} if bind.numa_zones else {}
 
 

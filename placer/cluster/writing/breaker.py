@@ -1,12 +1,7 @@
-"""When a server is not asked any more: a breaker between a pass and what it writes.
+"""A breaker between a pass and its writes, for a server that refuses everything.
 
-A server that is down, overloaded or does not know us refuses everything. To try each of some thousand writes in turn
-helps none of them and keeps the server down. So once nothing has been written for a pass's patience, while there was
-refusal after refusal, the breaker *opens*: nothing more is sent, and what was to be written is left with the reason.
-
-What a server refuses of one object says nothing about others: 404, 409, 422, and 403 and 500, with which admission
-webhooks refuse the objects of one namespace. Such refusals never open the breaker. Where there was nothing else in all
-of a pass, that is told at its end (:attr:`Breaker.refused`).
+Further writes keep an overloaded server down. So once nothing has been written for a pass's patience it *opens*:
+nothing more is sent. Refusals of single objects (404, 409, 422; 403 and 500 of admission webhooks) never open it.
 """
 
 from __future__ import annotations
@@ -35,18 +30,14 @@ _FEWEST = 5
 
 
 class Breaker:
-    """Hands on what is written, and notes what becomes of it; may be used from several threads.
+    """Passes writes on and counts refusals; for any number of threads.
 
     Parameters
     ----------
-    server
-        Who is asked.
     patience
-        Seconds without success after which a breaker opens.
+        Seconds without success after which it opens.
     methods
-        Requests that count: a server that is asked to bind (POST) may take what is patched meanwhile.
-    clock
-        Gives the time in seconds; tests put something else here.
+        Methods that count: a server that refuses to bind (POST) may accept patches.
     """
 
     def __init__(
@@ -90,7 +81,7 @@ class Breaker:
 
     @property
     def open(self) -> str | None:
-        """Why nothing more is to be sent, in one sentence; None while the server is to be asked."""
+        """A sentence on why nothing more may be sent; None while the breaker is closed."""
         with self._lock:
             if self._since is None or self._in_a_row < _FEWEST or self._clock() < self._since + self._patience:
                 return None
@@ -98,14 +89,14 @@ class Breaker:
 
     @property
     def refused(self) -> str | None:
-        """Why nothing at all could be written, though it was tried again and again; None where that is not so."""
+        """A sentence where every write of several was refused; None otherwise."""
         with self._lock:
             if self._answers or self._refusals < _FEWEST:
                 return None
             return f"the server refused all that was sent, {self._refusals} times: {self._last}"
 
     def note_answer(self) -> None:
-        """Note that something was written, if with an answer that got lost, or could not be for what the object is."""
+        """Note that a write succeeded, if with a lost answer, or was refused for the object's state."""
         with self._lock:
             self._in_a_row, self._since = 0, None
             self._answers += 1
@@ -120,16 +111,12 @@ class Breaker:
 
 
 class PatientWriter:
-    """Asks again what a server had no time for (429), after the seconds that it wants; nothing once a breaker is open.
+    """Repeats writes that a server had no time for (429), and sends nothing once the breaker is open.
 
     Parameters
     ----------
-    breaker
-        Who is asked.
     until
         ``time.monotonic()`` up to which the server may have us wait.
-    sleep
-        Waits; tests put something faster here.
     """
 
     def __init__(self, breaker: Breaker, until: float, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -144,7 +131,7 @@ class PatientWriter:
         return self._breaker.get(path, parameters)
 
     def send(self, method: str, path: str, body: object = None, **options: Unpack[SendOptions]) -> Response:
-        """Write something; a refusal for want of time is the answer only where there is no more time.
+        """Write something; 429 is the answer only where no time is left.
 
         Raises
         ------
@@ -165,5 +152,5 @@ class PatientWriter:
 
 
 def patient(server: Writer) -> PatientWriter:
-    """The cluster, for what is told to it: it may have us wait, and is left alone where it takes nothing."""
+    """A writer for reports to the cluster: it waits where asked, and gives up where all is refused."""
     return PatientWriter(Breaker(server, _REFUSED), time.monotonic() + _WAITING)

@@ -1,8 +1,7 @@
-"""What a scheduler cache hears of, from the snapshot that it is made from to the last binding.
+"""Events for a scheduler cache, from its snapshot to the last binding.
 
-The watches of lists that are kept are followed. Where none are, watches of pods and nodes are opened while the cache is
-made, and wait for it with what they hear: the bookmark that says that a quiet one is current comes a second or two
-after it was opened.
+Watches of kept lists are followed. Otherwise watches of pods and nodes are opened before the cache is made, and wait
+for it, since the bookmark of a quiet one takes a second or two.
 """
 
 from __future__ import annotations
@@ -21,13 +20,7 @@ __all__ = ["CacheFeed"]
 
 
 class CacheFeed:
-    """Has a scheduler cache hear of everything since the snapshot that it is made from.
-
-    Parameters
-    ----------
-    client
-        The cluster.
-    """
+    """Reports everything since a snapshot to the scheduler cache that is made from it."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -45,7 +38,7 @@ class CacheFeed:
         self._opened.close()
 
     def open(self, taken: Snapshot, lists: Reflectors | None = None) -> None:
-        """Follow what happens since a snapshot, whose lists are kept where they are given."""
+        """Follow the events since a snapshot, by the watches of kept lists where given."""
         self._kept = lists
         if lists is not None:
             return
@@ -72,7 +65,7 @@ class CacheFeed:
         self._opened.callback(cache.cancel)
 
     def fill(self, cache: SchedulerCache) -> None:
-        """Hand over what was heard meanwhile, and everything from now on."""
+        """Hand over the events so far, and all later ones."""
         if self._kept is not None:
             listeners = {
                 "/api/v1/pods": (cache.pod_happened, cache.pods_replaced),

@@ -1,15 +1,6 @@
-"""What controllers of AppGroups, NetworkTopologies and HyperNodes write, by server-side apply.
+"""Status of AppGroups, NetworkTopologies and HyperNodes by server-side apply (docs/passes.md).
 
-===================  ==================================================================================================
-kind                 what is written
-===================  ==================================================================================================
-``AppGroup``         status: the order of its workloads, how many pods run, when it started
-``NetworkTopology``  status; ``spec.weights``, the measured costs and what is taken of links, where it was handed over
-``HyperNode``        status: how many nodes are in it, and whether it is as it was meant
-===================  ==================================================================================================
-
-A field that another manager owns is left as it is, which is told where it should say something else; so is what the
-server refuses. Nothing is written that is so already, and nothing here ends a pass.
+Fields of other managers are left, which is reported where they differ; so are refusals. Nothing here ends a pass.
 """
 
 from __future__ import annotations
@@ -53,7 +44,7 @@ Wanted = dict[tuple[str, ...], Any]
 
 @dataclass
 class ControllerReport:
-    """How many objects were written, which fields were left to others, what was found, and what was refused."""
+    """Number of written objects, fields left to others, findings, and refusals."""
 
     written: int = 0
     left: list[str] = field(default_factory=list)
@@ -63,8 +54,6 @@ class ControllerReport:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is computed from: the cluster as the pass read it."""
-
     instance: Instance
     objects: Objects
     now: datetime
@@ -129,18 +118,14 @@ def write_controlled(
     limit: float,
     stop: threading.Event,
 ) -> ControllerReport:
-    """Write what controllers would.
+    """Write the fields of controllers.
 
     Parameters
     ----------
-    server
-        Where.
     kinds
-        Of which objects; one that is not served has none.
-    snapshot, instance
-        The cluster as the pass read it.
+        A kind that is not served has no objects.
     limit
-        Seconds for all of it; the next pass writes what is left.
+        Seconds for all of it; the next pass writes the rest.
     stop
         Set by another thread: write nothing more.
     """
@@ -171,7 +156,6 @@ def write_controlled(
 
 
 def _stored(server: Writer, info: KindInfo) -> list[Document]:
-    """Objects of a kind, of the group in use, with all that they say."""
     versions = [version for group, version in ServedKinds(server).places(info) if group == info.group]
     return [
         {**each, "apiVersion": f"{info.group}/{version}", "kind": info.kind}

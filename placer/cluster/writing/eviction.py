@@ -1,19 +1,7 @@
-"""One eviction: what is sent, what each answer means, what is tried again.
+"""One eviction, by ``pods/NAME/eviction`` (policy/v1), so that the server keeps disruption budgets.
 
-It goes to ``pods/NAME/eviction`` (policy/v1), so disruption budgets are kept by the server too, and carries the uid of
-the pod that was decided upon: a pod made anew under the name is not evicted, nor is one twice.
-
-========================  =============================================================================================
-answer                    what it means
-========================  =============================================================================================
-200, 201                  it is on its way out
-404                       it is gone
-409                       another uid, or the budget was written to meanwhile: the pod is read, and says which
-429 for a budget          refused; tried again only where that was asked for, since a budget may get free
-429 otherwise             the server has no time: tried again when it says
-403, other 4xx            refused; 500 is, too, of a pod that is too large to be written to, or has two budgets
-5xx, no answer            the pod is read, and what is not on its way out is tried again
-========================  =============================================================================================
+It carries the uid of the pod. 404 means gone. 409, 5xx and no answer make the pod be read. 429 is tried again, but for
+a budget on request only. Other answers are refusals, and so is 500 of a pod that is too large or has two budgets.
 """
 
 from __future__ import annotations
@@ -37,7 +25,7 @@ _PATIENCE, _PAUSE = 5.0, 0.5
 
 
 class EvictionState(Enum):
-    """What became of an eviction."""
+    """State of an eviction after its tries."""
 
     EVICTED = "evicted"  #: it is gone, or on its way out
     REFUSED = "refused"  #: it stays
@@ -46,7 +34,7 @@ class EvictionState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """An eviction that was tried; ``reason`` says why the pod is not on its way out, in one sentence."""
+    """An eviction that was tried; ``reason`` is a sentence on why the pod does not leave."""
 
     state: EvictionState
     reason: str = ""
@@ -69,20 +57,16 @@ def evict_pod(
     dry_run: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Eviction:
-    """Evict a pod; tries until it is known what became of it, or time is over.
+    """Evict a pod; tries until the result is known, or time is over.
 
     Parameters
     ----------
-    server
-        Where.
-    pod, uid
-        Which.
     until
-        ``time.monotonic()`` until which to try.
+        ``time.monotonic()`` of the last try.
     insist
-        Try again, too, what a budget does not allow now.
+        Also try again where a budget refuses.
     dry_run
-        Let the server do all but evict it.
+        The server evicts nothing.
     sleep
         Waits; tests put something faster here.
     """
@@ -99,7 +83,6 @@ def evict_pod(
 
 
 def _tried(server: Writer, pod: Key, uid: str, insist: bool, dry_run: bool) -> Eviction | _Failed:
-    """Try once."""
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -123,13 +106,11 @@ def _tried(server: Writer, pod: Key, uid: str, insist: bool, dry_run: bool) -> E
 
 
 def _is_unclear(answer: Response) -> bool:
-    """Whether an answer does not say what became of an eviction, or another may come."""
     never = answer.too_large or _TWO_BUDGETS in answer.message
     return not never and (answer.status == 409 or answer.status >= 500)
 
 
 def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> Eviction | _Failed:
-    """Read the pod after an answer that does not say what became of it."""
     try:
         answer = server.send("GET", pod_path(*pod), timeout=_PATIENCE)
     except Unanswered:
@@ -143,22 +124,10 @@ def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> Eviction | _
     return _EVICTED if gone else failed
 
 
-class _StatusCause(msgspec.Struct):
-    reason: str = ""
-
-
-class _Details(msgspec.Struct):
-    causes: list[_StatusCause] | None = None
-
-
-class _Status(msgspec.Struct):
-    details: _Details | None = None
-
-
 def _of_budget(answer: Response) -> bool:
-    """Whether a disruption budget is why the server refuses; a server that has no time names none."""
+    """Whether the server refuses for a disruption budget; one that has no time names none."""
     try:
-        details = msgspec.json.decode(answer.text, type=_Status).details
-    except msgspec.DecodeError:
+        causes = msgspec.json.decode(answer.text)["details"]["causes"]
+        return any(each.get("reason") == "DisruptionBudget" for each in causes)
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
         return False
-    return any(each.reason == "DisruptionBudget" for each in (details.causes or () if details is not None else ()))

@@ -1,17 +1,8 @@
 """The express lane of a pass in a loop: single pods that the greedy has placed are bound while a search runs.
 
-A search takes seconds, and looks for room for what the greedy left waiting. A single pod with a node need not wait for
-it, where it takes nothing from a group that ranks above it. So before a search begins, these pods of the greedy's
-answer are bound, by the same plan, cache and checks as all others:
-
-* single pods in no gang, which are bound and not released, and for which no kubelet chooses zones (C10): nothing has to
-  be recorded before they are bound, and they come before or after no other pod;
-* that rank at least as high as each group of which pods wait; or whose node no pod of a group above them may use.
-
-The search decides upon the instance with these pods bound, so its answer keeps them. The rest of the plan is verified
-again without those that could not be bound. Gangs wait for the search: it brings their pods nearer to each other.
-
-Pods that come meanwhile are in the next pass, so a search ends early for them (:class:`Arrivals`).
+They are in no gang, are bound and not released, and no kubelet chooses their zones (C10), so that nothing is recorded
+before them. They rank at least as high as each waiting group, or have a node that no waiting pod above them may use.
+The search decides with these pods bound, and the rest of the plan is verified again without the failed ones.
 """
 
 from __future__ import annotations
@@ -43,13 +34,7 @@ _LOOKS = 100_000
 
 
 class Arrivals:
-    """Pods that come while a search runs, and whether it ends early for them; may be used from several threads.
-
-    Parameters
-    ----------
-    clock
-        Gives the time in seconds; tests put something else here.
-    """
+    """New pods during a search, which ends early for them; for any number of threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -63,13 +48,13 @@ class Arrivals:
         self._came.set()
 
     def begin(self) -> None:
-        """A pass begins: what comes from now on may not be in it."""
+        """A pass begins: later pods may not be in it."""
         self._came.clear()
         self._in_a_row = self._in_a_row + 1 if self._ended else 0
         self._since, self._ended = None, False
 
     def end_search(self) -> bool:
-        """Whether the search of this pass is to end now."""
+        """Whether the search of this pass ends now."""
         if self._since is None:
             self._since = self._clock()
         whole = self._in_a_row >= _IN_A_ROW
@@ -78,27 +63,23 @@ class Arrivals:
 
 
 class ExpressLane:
-    """What of a pass is bound while its search runs.
+    """The bindings of a pass while its search runs.
 
     Parameters
     ----------
-    instance, identities
-        What is decided upon.
     begin
         Called before the first binding.
     carry_out
-        Carries a plan out; is called in a thread of its own.
+        Carries a plan out; called in a thread of its own.
     changed
-        Gives pending pods that are no longer as they were.
+        Gives pending pods that differ from the snapshot.
     is_over
-        Whether the pass is to end.
-    arrivals
-        Of the loop.
+        Whether the pass ends.
 
     Attributes
     ----------
     plan, gangs
-        What was to be bound, and what became of it; complete after :meth:`join`.
+        The bindings, and their outcomes; complete after :meth:`join`.
     """
 
     def __init__(
@@ -121,7 +102,7 @@ class ExpressLane:
         self.gangs: list[GangOutcome] = []
 
     def fix(self, placement: Placement) -> Instance | None:
-        """Begin to bind what may go first, and give the instance with it bound; None where nothing may."""
+        """Begin the first bindings, and give the instance with them bound; None where there are none."""
         first = express(self._instance, placement, self._identities)
         if not first.bindings or self._is_over():
             return None
@@ -132,18 +113,18 @@ class ExpressLane:
         return Outcome(self._instance, first).carried_out()
 
     def enough(self) -> ProcessEnd | None:
-        """How the search ends: the pass is to end, or pods have come that are not to wait for it."""
+        """The end of the search, since the pass ends or new pods wait; None: it continues."""
         if self._is_over():
             return ProcessEnd.INTERRUPTED
         return ProcessEnd.KILLED if self._arrivals.end_search() else None
 
     def join(self) -> None:
-        """Wait until all is bound that goes first.
+        """Wait until the first bindings are made.
 
         Raises
         ------
         Exception
-            What carrying it out has raised.
+            As raised by ``carry_out``.
         """
         if self._thread is not None:
             self._thread.join()
@@ -151,10 +132,7 @@ class ExpressLane:
             raise self._error
 
     def changed(self) -> set[Key]:
-        """Pods without which the rest of the plan has to stand: they are not as they were, or could not be bound first.
-
-        What went first is as it is to be; after :meth:`join`.
-        """
+        """Pods without which the rest of the plan has to stand: changed, or not bound first; after :meth:`join`."""
         bound = {bind.pod for gang in self.gangs for bind in gang.bound}
         failed = {bind.pod for batch in self.plan.batches for bind in batch.bindings} - bound
         return {*self._changed()} - bound | failed
@@ -167,17 +145,7 @@ class ExpressLane:
 
 
 def express(instance: Instance, placement: Placement, identities: Mapping[Key, Identity]) -> Placement:
-    """What of an answer may be bound before it is known whether a search finds a better one.
-
-    Parameters
-    ----------
-    instance
-        What was decided upon.
-    placement
-        A valid one.
-    identities
-        Of its pods.
-    """
+    """The part of a valid placement that may be bound before a search ends."""
     single = [
         bind
         for bind in placement.bindings
@@ -189,19 +157,16 @@ def express(instance: Instance, placement: Placement, identities: Mapping[Key, I
 
 
 def _alone(instance: Instance, bindings: Collection[Binding]) -> list[Binding]:
-    """Those of pods that ask nothing of where other pods are."""
     return [bind for bind in bindings if not instance.pods[bind.pod].neighbours]
 
 
 def _standing(instance: Instance, bindings: Collection[Binding]) -> Placement | None:
-    """A placement of some bindings where they break no rule without the others: some may have to be near these."""
+    """A placement of some bindings if it breaks no rule without the others, which some may have to be near."""
     found = Placement(tuple(bindings))
     return None if verify(instance, found) else found
 
 
 class _Outranked:
-    """Whether a group of which pods wait ranks above a pod, and may use its node."""
-
     def __init__(self, instance: Instance, placement: Placement, least: int) -> None:
         self._instance = instance
         kinds: dict[tuple[object, ...], tuple[int, Pod]] = {}
@@ -225,7 +190,6 @@ class _Outranked:
         return highest is not None and highest > priority
 
     def _of(self, name: str) -> int | None:
-        """The highest priority of a waiting pod that may use a node; None: none may."""
         node = self._instance.nodes[name]
         usable = (
             priority
@@ -236,7 +200,6 @@ class _Outranked:
 
 
 def _waiting(instance: Instance, placement: Placement) -> Iterator[tuple[GroupKey, Pod]]:
-    """Pods that have no node in an answer and might have one in another, each with its group."""
     placed = placement.node_of
     for key, group in instance.groups.items():
         for pod in group.pending if group.invalid is None else ():

@@ -46,28 +46,24 @@ def write_record(
     disruption: RecordedDisruption | None = None,
     unanswered: UnansweredPods | None = None,
 ) -> RecordedGangs:
-    """Write what is recorded; nothing where it is so already.
+    """Write the record, unless it is so already.
 
     Parameters
     ----------
-    server
-        Where.
-    namespace, name
-        Of the ConfigMap.
     before
         The record as it was read or written last.
-    gangs, workloads, disruption, unanswered
-        What is to be recorded; of the last two by default what is so already.
+    disruption, unanswered
+        Default: as before.
 
     Returns
     -------
     RecordedGangs
-        The record as it is by now; ``dropped`` says for how much of it there was no room.
+        The written record; ``dropped`` counts entries for which there was no room.
 
     Raises
     ------
     ClusterError
-        The server refuses, or does not answer; or another has written to it meanwhile, which the next pass reads.
+        The server refuses or does not answer, or another has written to it, which the next pass reads.
     """
     disturbed = before.disruption if disruption is None else disruption
     silent = before.unanswered if unanswered is None else unanswered
@@ -88,7 +84,6 @@ def _written(
     wanted: RecordedGangs,
     data: Mapping[str, str],
 ) -> RecordedGangs:
-    """Write until it is known that it is done. Where that is in doubt, what is there by now tells."""
     trouble, version, until = "", before.version, time.monotonic() + _LONGEST
     for pause in (*_PAUSES, _LONGEST):  # none after the last try
         wait = pause
@@ -112,7 +107,6 @@ def _written(
 
 
 def _waited(seconds: float, until: float) -> bool:
-    """Wait, unless that would be for too long."""
     goes = time.monotonic() + seconds <= until
     if goes:
         time.sleep(seconds)
@@ -122,7 +116,6 @@ def _waited(seconds: float, until: float) -> bool:
 def _unless_anothers(
     there: RecordedGangs, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs
 ) -> RecordedGangs:
-    """What is there, which is what was there before or what is wanted."""
     if not (_says(there, before) or _says(there, wanted)):
         raise _refused(namespace, name, "another has written it meanwhile")
     return there
@@ -133,7 +126,6 @@ def _refused(namespace: str, name: str, trouble: str) -> ClusterError:
 
 
 def _version(answer: Response) -> str:
-    """The resourceVersion of what was written; empty where nothing was, or the answer does not say it."""
     if answer.status not in (200, 201):
         return ""
     try:
@@ -143,7 +135,6 @@ def _version(answer: Response) -> str:
 
 
 def _says(there: RecordedGangs, other: RecordedGangs) -> bool:
-    """Whether one record says what another does."""
     return replace(there, version="") == replace(other, version="")
 
 

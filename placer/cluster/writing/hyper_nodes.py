@@ -1,8 +1,7 @@
-"""HyperNodes written by server-side apply: what others have in them stays, and what two would own is refused.
+"""HyperNodes written by server-side apply: fields of others are kept, and conflicts are refused.
 
-First what is found no longer goes, so that no switch is below two at any moment; then lower tiers come before higher
-ones, so that a member is there before it is named. Breaking off leaves less of a tree and no broken one, and the next
-call writes the rest.
+Removals come first, so that no switch is ever below two; then lower tiers, so that a member is there before it is
+named. A broken-off call leaves a smaller tree, and the next one writes the rest.
 """
 
 from __future__ import annotations
@@ -32,17 +31,13 @@ def write_hyper_nodes(server: Writer, plan: HyperNodePlan, *, force: bool = Fals
 
     Parameters
     ----------
-    server
-        Where.
-    plan
-        What is to be written.
     force
-        Take over fields that another manager owns, in place of refusing.
+        Take over fields of other managers.
 
     Raises
     ------
     ClusterError
-        The server refuses something, or does not answer; what is written stays.
+        The server refuses something, or does not answer; earlier writes remain.
     """
     _each(lambda document: _remove(server, document), plan.remove)
     for _, tier in groupby(
@@ -52,7 +47,6 @@ def write_hyper_nodes(server: Writer, plan: HyperNodePlan, *, force: bool = Fals
 
 
 def _each(work: Callable[[Document], str | None], documents: Iterable[Document]) -> None:
-    """Do something with many, several at a time; raise all refusals as one."""
     with ThreadPoolExecutor(_WORKERS) as threads:
         refusals = [each for each in threads.map(work, documents) if each is not None]
     if refusals:
@@ -74,7 +68,7 @@ def _apply(server: Writer, document: Document, *, force: bool) -> str | None:
 
 
 def _remove(server: Writer, document: Document) -> str | None:
-    """Delete the one that was read, and no other of its name."""
+    """Delete the HyperNode that was read, and no other of its name."""
     body = {"preconditions": {"uid": document["metadata"]["uid"]}}
     answer = server.send("DELETE", _path(document), body)
     if answer.status in (200, 202, 404):

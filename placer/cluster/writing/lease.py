@@ -1,19 +1,8 @@
-"""Leader election by a Lease (``coordination.k8s.io/v1``): one of many is the leader, and knows when it no longer is.
+"""Leader election by a Lease (``coordination.k8s.io/v1``), as in ``k8s.io/client-go/tools/leaderelection``.
 
-The protocol and its times are those of ``k8s.io/client-go/tools/leaderelection``, so ``kubectl get lease`` shows what
-it shows of every other component. Clocks of machines are never compared: whether a holder lives is told by whether its
-record *changes*, as seen from here. One that has not changed for as long as it says itself (``leaseDurationSeconds``),
-a minute at most, is taken over: who had our token for a moment must not keep us out for years.
-
-========================  =============================================================================================
-``duration``              15 s: for so long the record must stand still before another may take it
-``renew_deadline``        10 s: a leader that could not renew for so long no longer counts itself as one
-``retry_period``          2 s: between two renewals, and between two looks at another's record
-========================  =============================================================================================
-
-A leader that is cut off therefore stops 5 s before another can begin: so much is left for what it has under way
-(:data:`HANDOVER`), counted from the moment at which the Lease has lapsed, and not from when it notices
-(:attr:`LeaderElector.left`). A leader that is done empties the record, so that the next one need not wait.
+Clocks of machines are never compared: a holder lives while its record *changes*, as seen from here. One unchanged for
+its own ``leaseDurationSeconds``, at most a minute, is taken over. A leader that is cut off stops 5 s before another can
+begin (:data:`HANDOVER`, :attr:`LeaderElector.left`).
 """
 
 from __future__ import annotations
@@ -31,7 +20,7 @@ from placer.cluster.reading.client import Response, Unanswered, Writer, server_t
 from placer.cluster.reading.paths import segment
 from placer.errors import ClusterError
 
-__all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions"]
+__all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions", "NoElection"]
 
 #: Annotation of the Lease by which an operator pauses all passes that hold it; its value says why.
 PAUSED = "placer.dev/paused"
@@ -49,16 +38,16 @@ _CONFLICT = 409
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """Which Lease, and its times in seconds; these have ``duration >= renew_deadline + HANDOVER > retry_period``.
+    """A Lease and its times in seconds, with ``duration >= renew_deadline + HANDOVER > retry_period``.
 
     Parameters
     ----------
     namespace, name
-        Of the Lease; those that are to exclude each other name the same.
+        The same for all that exclude each other.
     duration
-        For so long a record must stand still before another may take it; whole seconds.
+        For so long a record stands still before another takes it; whole seconds.
     renew_deadline
-        A leader that could not renew for so long no longer counts itself as one.
+        A leader without a renewal for so long no longer leads.
     retry_period
         Between two tries.
     """
@@ -73,33 +62,38 @@ class LeaseOptions:
         return f"Lease {self.namespace}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class NoElection:
+    """In place of a :class:`LeaderElector` where nothing is written, so that nobody leads."""
+
+    lost: str | None = None
+    paused: str | None = None
+    left: float = math.inf
+
+
 class _Lost(Exception):
-    """The record is another's."""
+    pass
 
 
 class _Trouble(Exception):
-    """The server answers, and may answer otherwise the next time."""
+    pass
 
 
 def boot_seconds() -> float:
-    """Seconds since the machine has started, also those for which it was suspended, where the system counts these."""
+    """Seconds since the start of the machine, with those of suspension where the system counts them."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 class LeaderElector:
-    """One who wants to be the leader; may be used again after it was lost or released.
+    """A candidate for leader; may be used again after the Lease was lost or released.
 
     Parameters
     ----------
-    server
-        Where the Lease is.
     identity
         Ours: no other may have it.
-    options
-        Which Lease.
     clock
-        Seconds, which never go back, and go on where the machine sleeps; tests put one here that they move.
+        Seconds, which never decrease, and continue while the machine sleeps.
     """
 
     def __init__(
@@ -115,12 +109,12 @@ class LeaderElector:
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was seen last; empty: none."""
+        """The last known holder of the Lease; empty: none."""
         return _holder(self._record)
 
     @property
     def lost(self) -> str | None:
-        """Why we are not the leader, in one sentence; None while we are. Costs nothing, and asks the server nothing."""
+        """A sentence on why we do not lead; None while we do. The server is not asked."""
         renewed = self._renewed_at
         if renewed is None:
             return f"{self._options} is not held: {self._trouble}"
@@ -130,18 +124,13 @@ class LeaderElector:
 
     @property
     def left(self) -> float:
-        """Seconds until we count ourselves as no leader any more; below zero where that is so already: whoever stood
-        still hears from it for how long.
-        """
+        """Seconds until we no longer lead; negative after that."""
         renewed = self._renewed_at
         return -math.inf if renewed is None else renewed + self._options.renew_deadline - self._clock()
 
     @property
     def paused(self) -> str | None:
-        """Why nothing more is to be begun, in one sentence; None while nobody wants that.
-
-        As old as the last renewal, so two seconds at most.
-        """
+        """A sentence on why nothing more is to begin; None while nobody wants that. Two seconds old at most."""
         why = (self._record.get("metadata", {}).get("annotations") or {}).get(PAUSED)
         return None if why is None else f"{self._options} is annotated {PAUSED}: {why or 'no reason given'}"
 
@@ -150,13 +139,8 @@ class LeaderElector:
     def acquire(self, stop: threading.Event) -> bool:
         """Become the leader; whether we are.
 
-        Where another holds the Lease this waits until it is seen to live (no) or not to (yes), so for as long as the
-        record's duration at most and mostly for a renewal, two seconds.
-
-        Parameters
-        ----------
-        stop
-            Set by another thread: wait no longer.
+        Where another holds the Lease this waits until that one is seen to live (mostly two seconds) or its record
+        expires.
 
         Raises
         ------
@@ -181,10 +165,7 @@ class LeaderElector:
 
     @contextmanager
     def leading(self) -> Iterator[None]:
-        """Renew in a thread of its own for as long as a block lasts, and release the Lease at its end.
-
-        What the block does asks :attr:`lost` before each thing that only the leader may begin.
-        """
+        """Renew in a thread within the block, which checks :attr:`lost`, and release the Lease at its end."""
         over = threading.Event()
         thread = threading.Thread(target=self._keep, args=(over,), name=f"{self._options}", daemon=True)
         thread.start()
@@ -196,7 +177,7 @@ class LeaderElector:
             self.release()
 
     def release(self) -> bool:
-        """Give the Lease back, so that the next one need not wait for its end; whether that is known to be done."""
+        """Give the Lease back, so that the next leader need not wait; whether that is certain."""
         if self._renewed_at is None:
             return False
         self._renewed_at, self._trouble = None, "it was released"
@@ -217,7 +198,6 @@ class LeaderElector:
     # ---------------------------------------------------------------------------------------------------- the protocol
 
     def _try(self) -> bool:
-        """Take the Lease where that may be done; whether it is ours now."""
         began = self._clock()
         if not self._look():
             answer = self._send("POST", "", self._body({}, self._spec(None)))
@@ -236,7 +216,6 @@ class LeaderElector:
         return True
 
     def _keep(self, over: threading.Event) -> None:
-        """Renew until it is over; what is lost stays lost."""
         while not over.wait(self._options.retry_period) and self.lost is None:
             try:
                 self._renew()
@@ -260,12 +239,10 @@ class LeaderElector:
         self._renewed_at, self._trouble = began, "no renewal was answered"
 
     def _expires(self) -> float:
-        """When another's record may be taken over."""
         said = float(self._record["spec"].get("leaseDurationSeconds") or self._options.duration)
         return self._seen_at + min(said, max(_LONGEST, self._options.duration))
 
     def _look(self) -> bool:
-        """Read the record; whether there is one."""
         answer = self._send("GET", f"/{segment(self._options.name)}")
         if answer.status == 404:
             self._record = {}
@@ -282,7 +259,6 @@ class LeaderElector:
         self._record = record
 
     def _refuse(self, answer: Response) -> None:
-        """Raise for an answer that is neither yes nor no."""
         text = f"{answer.status} {answer.message}"
         if answer.status in _REFUSED:
             hint = "its Role and its namespace are in deploy/base; --leader-elect-resource-namespace names another one"
@@ -290,7 +266,6 @@ class LeaderElector:
         raise _Trouble(text)
 
     def _spec(self, before: dict[str, Any] | None) -> dict[str, Any]:
-        """The record with us as its holder."""
         now, before = self._now(), before or {}
         spec = before | {
             "holderIdentity": self.identity,
@@ -303,7 +278,6 @@ class LeaderElector:
         return spec
 
     def _now(self) -> str:
-        """The time for people to read: the server's, as all that is written beside it."""
         return server_time(self._server).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _body(self, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
@@ -316,7 +290,6 @@ class LeaderElector:
         }
 
     def _put(self, spec: dict[str, Any]) -> Response:
-        """Write the record over the one that was seen last, and over no other."""
         metadata = {key: each for key, each in self._record["metadata"].items() if key != "managedFields"}
         return self._send("PUT", f"/{segment(self._options.name)}", self._body(metadata, spec))
 
@@ -326,7 +299,6 @@ class LeaderElector:
 
 
 def _read(text: bytes) -> dict[str, Any]:
-    """The Lease in an answer."""
     try:
         found = json.loads(text)
         record: dict[str, Any] = {**found, "spec": dict(found.get("spec") or {})}

@@ -1,10 +1,7 @@
-"""Room made for a gang: pods evicted one after another, and nodes nominated for those that are to have the room.
+"""Room made for a gang: pods evicted one by one, and nodes nominated for the gaining pods.
 
-Whether all evictions are allowed is asked before the first (``dryRun``), so most refusals come before anything is
-lost. Pods that a budget means go first, since they may be refused all the same. Each pod is read right before its
-eviction: a mark that protects it (D2) and came after the plan was judged ends the plan. Where the first eviction is
-refused, nothing has happened; what is refused after it is tried again for a while, since what went already went for the
-others.
+All evictions are first asked for with ``dryRun``, and pods of a budget come first, so that refusals come before losses.
+Each pod is read before its eviction: a later mark that protects it (D2) ends the plan.
 """
 
 from __future__ import annotations
@@ -31,14 +28,14 @@ _PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class EvictionOptions:
-    """How patient it is when room is made.
+    """Patience of evictions.
 
     Parameters
     ----------
     grace
-        Seconds for which an eviction is tried again where others of the plan were made.
+        Seconds for which an eviction is tried again after others succeeded.
     gone
-        Most seconds until the evicted pods of a step are gone, and until those that are moved have been made again.
+        Most seconds until the evicted pods of a step have left, and until moved ones are made again.
     """
 
     grace: float = 30.0
@@ -46,7 +43,7 @@ class EvictionOptions:
 
 
 def in_turn(instance: Instance, pods: Iterable[Key]) -> list[Key]:
-    """The pods in the order in which they are evicted: those that a budget means first."""
+    """The pods in the order of their evictions: those of a budget first."""
     meant = {key for budget in instance.budgets if not budget.of_policy for key in budget.pods}
     return sorted(pods, key=lambda key: (key not in meant, key))
 
@@ -58,18 +55,14 @@ def evictions_refused(
     forbidden: Callable[[], str | None],
     refused: list[Key],
 ) -> str | None:
-    """Why the server would refuse to evict some of some pods, in one sentence; None where it would evict each of them.
+    """A sentence on a pod that the server would not evict; None where it would evict all.
 
     Parameters
     ----------
-    server
-        Where; nothing is evicted.
-    pods, identities
-        Which.
     forbidden
-        Why nothing more is to be asked, None as long as that is not so.
+        A sentence on why nothing more may be asked, or None.
     refused
-        Pods that would be refused are added.
+        Gets the pods that would be refused.
     """
     found = None
     for key in pods:
@@ -93,22 +86,18 @@ def evict_pods(
     forbidden: Callable[[], str | None],
     refused: list[Key],
 ) -> str | None:
-    """Evict some pods; why that came to an end before the last of them, in one sentence, None where it did not.
+    """Evict pods; a sentence on why not all of them, or None.
 
     Parameters
     ----------
-    server
-        Where.
-    pods, identities
-        Which.
     evicted
-        What the plan has evicted so far; the pods are added one by one.
+        All evictions of the plan so far; gets the pods one by one.
     grace
-        Seconds for which one that is refused is tried again, once something is evicted.
+        Seconds for which a refused one is tried again, after the first success.
     forbidden
-        Why nothing more may be evicted, None as long as something may.
+        A sentence on why nothing more may be evicted, or None.
     refused
-        A pod that the server does not evict is added.
+        Gets a pod that the server does not evict.
     """
     for key in pods:
         why = forbidden() or _marked_since(server, key)
@@ -125,7 +114,6 @@ def evict_pods(
 
 
 def _marked_since(server: Writer, key: Key) -> str | None:
-    """Why a pod is not evicted: a mark that came after the plan was judged; None where the server tells of none."""
     try:
         answer = server.send("GET", pod_path(*key), timeout=_PATIENCE)
     except Unanswered:
@@ -141,13 +129,7 @@ def _marked_since(server: Writer, key: Key) -> str | None:
 def nominate(
     server: Writer, nodes: Mapping[Key, str] | Mapping[Key, None], identities: Mapping[Key, Identity]
 ) -> list[str]:
-    """Write into the status of pods for which node room is made, None: for none any more.
-
-    Returns
-    -------
-    list[str]
-        What went wrong; pods that are gone, or have a node, need no nomination.
-    """
+    """Write nominations, None to remove one, into the status of pods; the troubles, without pods that need none."""
     troubles = []
     for key, node in nodes.items():
         body = {"metadata": {"uid": identities[key].uid}, "status": {"nominatedNodeName": node}}

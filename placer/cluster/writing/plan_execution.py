@@ -1,16 +1,8 @@
 """A binding plan carried out, gang by gang, many bindings at a time.
 
-A gang goes out when the scheduler cache still has room for all of it. Its bindings then go out together, but for those
-that wait for a pod before them on their node. What cannot be bound is tried for as long as the gang's grace lasts,
-which begins anew with every pod of it that is bound. Where nothing of a gang was bound and something cannot be, the
-rest of it is not tried; where something was, the rest is, since a gang is the sooner complete the less is missing.
-Before each try of each binding it is looked at once more whether its node still takes it.
-
-A gang goes out once everything is heard up to now, since half of it must not be bound. A single pod that asks nothing
-of others needs no more than kube-scheduler asks: an open watch, its own uid and version, its kubelet as the last judge.
-
-A gang of which something was bound and that is not ready (C5, C6) is *half-bound*: always reported, completed first in
-the next pass, or rolled back (:mod:`placer.cluster.planning.half_bound`).
+A gang is sent when all events are heard and the scheduler cache has room for it, all bindings together except those
+that wait for a pod before them. A single pod that asks nothing of others needs an open watch only. While nothing of a
+gang is bound, one failure ends it; later the rest is still tried, within a grace that begins again with each success.
 """
 
 from __future__ import annotations
@@ -61,18 +53,18 @@ _TICK = 0.02
 
 @dataclass(frozen=True, slots=True)
 class BindingOptions:
-    """How a plan is carried out.
+    """Options of carrying out a plan.
 
     Parameters
     ----------
     workers
         Bindings under way at once, at least 1.
     grace
-        Seconds that a gang may go without a pod of it being bound.
+        Seconds that a gang may be without success.
     settle
-        Most seconds to wait at the end for kubelets' answers; of a pass in a loop none.
+        Most seconds to wait at the end for kubelets' answers; 0 in a loop.
     dry_run
-        Let the server do all but keep it.
+        The server keeps nothing.
     """
 
     workers: int = 16
@@ -98,30 +90,24 @@ def execute_plan(
     Parameters
     ----------
     server
-        Where; once it is open nothing more goes out.
+        Once it is open nothing more is sent.
     cache
-        Of the snapshot that was decided upon, fed with events.
-    instance
-        That snapshot's.
-    plan
-        What to bind.
-    settings
-        How.
+        Of the decided snapshot, fed with events.
     stop
         Set by another thread: begin no further gang, and return within seconds.
     lost
-        Gives why we may no longer bind, since another may have begun to; None as long as we may. Means the same.
+        Gives a sentence where another may have begun to bind; the same as ``stop``.
     paused
-        Gives why no further gang is to be begun; None as long as they are. What is under way goes on.
+        Gives a sentence where no further gang may begin; gangs under way continue.
     answered
-        Called after each answer: a plan of thousands of bindings may take longer than all other steps together.
+        Called after each answer, as a sign of life.
     lease_left
-        Gives the seconds until we may no longer bind: nothing goes out once another may have begun to.
+        Gives the seconds for which we may still bind.
 
     Returns
     -------
     list[GangOutcome]
-        Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
+        Every gang of the plan's batches, in order. Errors of the server are reasons here and not raised.
     """
     work = _Execution(server, cache, instance, settings, stop, lost, paused, answered, lease_left)
     work.carry_out(plan)
@@ -131,9 +117,7 @@ def execute_plan(
 
 
 def missing_right(server: Writer, plan: BindingPlan) -> str | None:
-    """The right that is missing where nothing of a plan could be bound or released, in one sentence; None where none
-    is, or the server does not say: that it refuses one object may have reasons of its own.
-    """
+    """A sentence on a missing right, without which nothing of a plan can be bound or released; None: unknown."""
     places = sorted({bind.pod.namespace for batch in plan.batches for bind in batch.bindings})
     with suppress(ClusterError):
         for right, folder in _needed(plan):
@@ -149,7 +133,7 @@ def missing_right(server: Writer, plan: BindingPlan) -> str | None:
 def why_refused(
     server: Writer, breaker: Breaker, plan: BindingPlan, carried_out: Collection[GangOutcome]
 ) -> str | None:
-    """Why the server takes no bindings, where one was not made: what got no answer may be bound all the same."""
+    """A sentence on why the server takes no bindings, where one was not made."""
     if all(gang.state is GangState.BOUND for gang in carried_out):
         return None
     why = breaker.open or breaker.refused
@@ -162,14 +146,12 @@ def _needed(plan: BindingPlan) -> list[tuple[Right, str]]:
 
 
 def _is_given(server: Writer, right: Right, places: Iterable[str]) -> bool:
-    """Whether we have a right everywhere, or to write in each of some namespaces."""
     return allows(server, right) or (
         right not in dict(_SEEING) and all(allows(server, right.within(each)) for each in places)
     )
 
 
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
-    """Wait until what was bound came back as events, and until kubelets have answered, as long as that is allowed."""
     start = time.monotonic()
     for most, at_the_end, answered in ((_EVENTS, _EVENTS_AT_THE_END, False), (settings.settle, 0.0, True)):
         while time.monotonic() < start + (min(most, at_the_end) if stop.is_set() else most):
@@ -192,8 +174,6 @@ class _BatchInFlight(BatchOutcome):
 
 
 class _Execution:
-    """One plan being carried out: this thread hands out bindings, workers make them."""
-
     def __init__(
         self,
         server: Breaker,
@@ -233,14 +213,12 @@ class _Execution:
             self._tasks.put(None)
 
     def _wait(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
-        """Wait for the next answer, or for a moment where something else may change meanwhile."""
         if active:
             self._take(_TICK if waiting or any(each.parked for each in active) else 0.5)
         elif waiting:
             self._stop.wait(_TICK)
 
     def _advance(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
-        """Begin batches while workers are free, hand out bindings that may go, and note the batches that are over."""
         self._notice_stop()
         while waiting and self._has_workers(active) and (batch := self._next(waiting)) is not None:
             active.append(self._begin(batch))
@@ -253,11 +231,9 @@ class _Execution:
     # ------------------------------------------------------------------------------------------------------ dealing
 
     def _has_workers(self, active: Iterable[_BatchInFlight]) -> bool:
-        """Whether workers are free for a further batch: its room is looked at when it goes out, and no earlier."""
         return not any(each.ready for each in active) and self._out < 2 * self._settings.workers
 
     def _next(self, waiting: deque[Batch]) -> Batch | None:
-        """Take the batch whose turn it is; None where nothing may go before it is known that everything is heard."""
         deaf = self._deaf()
         if deaf and self._cache.closed():
             return None
@@ -269,13 +245,12 @@ class _Execution:
         return batch
 
     def _is_lone(self, batch: Batch) -> bool:
-        """Whether it is a single pod that asks nothing of others and comes after none."""
         bind, pod = batch.bindings[0], self._instance.pods[batch.bindings[0].pod]
         asks = len(batch.bindings) > 1 or pod.neighbours or bind.after is not None
         return not asks and is_bound_alone(pod, bind.numa_zones, bind.by_release)
 
     def _deaf(self) -> bool:
-        """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""
+        """Whether events may still come: they are awaited once, for a gang's grace."""
         self._unheard = self._cache.lost()
         if self._stopped is not None or self._unheard is None:
             self._deaf_since = None
@@ -285,7 +260,6 @@ class _Execution:
         return time.monotonic() < self._deaf_since + self._settings.grace
 
     def _begin(self, batch: Batch) -> _BatchInFlight:
-        """Take the room of a batch, or leave it with a reason."""
         found = _BatchInFlight(batch, progress=time.monotonic())
         found.left = "the pass was to end" if self._stop.is_set() else self._refusal(batch)
         if found.left:
@@ -298,7 +272,6 @@ class _Execution:
         return found
 
     def _refusal(self, batch: Batch) -> str:
-        """Why a batch may not go out; empty where it may."""
         refused, _, _ = (self._server.open or "").partition(":")  # what it said last it said of another pod
         forbidden = next(filter(None, (self._lost(), self._paused(), refused, self._unheard)), None)
         if forbidden:
@@ -310,13 +283,11 @@ class _Execution:
         return self._cache.refusal(batch.gangs, batch.bindings) or ""
 
     def _failed(self, pod: Key) -> bool:
-        """Whether a pod of this plan was left or could not be bound."""
         if pod in self._results:
             return self._results[pod][1] is not BindingState.BOUND
         return pod in self._left
 
     def _unpark(self, under: _BatchInFlight) -> None:
-        """Let those go whose turn it is, and give those up whose turn will not come."""
         kept = []
         for bind in under.parked:
             verdict = self._turn(under, bind)
@@ -329,7 +300,7 @@ class _Execution:
         under.parked = kept
 
     def _turn(self, under: _BatchInFlight, bind: PlannedBinding) -> str | None:
-        """Whether a waiting binding may go: an empty text; None: not yet; else why it never will."""
+        """Whether a waiting binding may be sent: an empty text; None: not yet; else why it never will."""
         if bind.after is None:
             return ""
         if self._failed(bind.after) or bind.after in under.failed:
@@ -348,12 +319,10 @@ class _Execution:
         return f"the kubelet of Node {bind.node} has not answered to Pod {bind.after} before it in time"
 
     def _is_enough(self, wait: WaitFor, before: PlannedBinding) -> bool:
-        """Whether a pod may follow the one before it at once: of a released one the answer does not say it is bound."""
         bound = wait is WaitFor.BINDING and (not before.by_release or self._cache.is_bound(before))
         return bound or self._settings.dry_run
 
     def _deal(self, under: _BatchInFlight) -> None:
-        """Hand out what may go, as long as workers are free."""
         while under.ready and self._out < 2 * self._settings.workers:
             if under.failed and not under.bound and under.out:
                 return  # if what is under way comes to nothing, the rest is not tried
@@ -368,7 +337,6 @@ class _Execution:
                 self._tasks.put((under, bind))
 
     def _take(self, seconds: float) -> None:
-        """Take what was made; wait for the first so many seconds."""
         with suppress(Empty):
             under, made = self._made.get(timeout=seconds)
             while True:
@@ -390,7 +358,6 @@ class _Execution:
             self._cache.forget(made.bind)
 
     def _fail(self, under: _BatchInFlight, bind: PlannedBinding, reason: str) -> None:
-        """Give a binding up that did not go out."""
         under.failed[bind.pod] = reason
         self._results[bind.pod] = (bind, BindingState.REFUSED)
         self._cache.forget(bind)
@@ -409,7 +376,6 @@ class _Execution:
         return self._stopped is not None and time.monotonic() > self._stopped + _END
 
     def _abandon(self, active: deque[_BatchInFlight]) -> None:
-        """Wait no longer for workers that are stuck."""
         for under in active:
             settled = {bind.pod for bind in under.bound} | set(under.failed)
             for bind in under.batch.bindings:
@@ -419,7 +385,6 @@ class _Execution:
         active.clear()
 
     def _bind(self) -> None:
-        """One worker."""
         while (task := self._tasks.get()) is not None:
             under, bind = task
             try:

@@ -1,7 +1,6 @@
-"""What a PodGroup should say of its gang, whatever API it is of, and how its status is changed.
+"""Status of a PodGroup of any API, and its change.
 
-It is read again before it is written, so that nothing is written that is so already, and the patch names the version
-that was read, so that no other writer's change is lost.
+It is read again before it is written, so that nothing is written twice; the patch names the version that was read.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PodGroupStatus:
-    """What a PodGroup should say: whether its gang is ready, whether something of it runs, and why it waits."""
+    """Whether a gang is ready, whether some of its pods run, and why it waits."""
 
     key: GroupKey
     ready: bool
@@ -45,18 +44,14 @@ def change_status(
     change: Callable[[Mapping[str, Any]], dict[str, Any] | None],
     subresource: str = "",
 ) -> bool | None:
-    """Change the status of a PodGroup where it is not so already; whether it was, None where there is no such object.
+    """Change the status of a PodGroup; whether it was changed, None where there is no such object.
 
     Parameters
     ----------
-    server, path
-        Where it is.
-    key
-        Which one, for messages.
     change
-        From the object to what of its status is to be changed; None: nothing.
+        From the object to the changes of its status; None: nothing.
     subresource
-        Where its status is written, below ``path``.
+        Below ``path``, for the write.
 
     Raises
     ------
@@ -82,9 +77,7 @@ def change_status(
 
 
 def cause_in(message: str) -> str:
-    """What a message says of why something waits: without its numbers, and without which node or domain comes nearest.
-
-    Both change with whoever takes or leaves room meanwhile, and what is left does not.
+    """The cause in a message, without numbers and the nearest node or domain, which change all the time.
 
     Examples
     --------
@@ -97,6 +90,6 @@ def cause_in(message: str) -> str:
 
 
 def means_the_same(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
-    """Whether a condition that is there says what is wanted, or names the same cause."""
+    """Whether a condition equals the wanted one, or names the same cause."""
     others = {key: text for key, text in wanted.items() if key != "message"}
     return others.items() <= there.items() and cause_in(there.get("message") or "") == cause_in(wanted["message"])

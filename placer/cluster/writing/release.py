@@ -1,15 +1,8 @@
-"""One pod released: its node named in its affinity, its hold gate taken away; its own scheduler binds it then.
+"""One pod released: its node in its affinity, its hold gate removed, so that its own scheduler binds it.
 
-Two requests, each as the version of the pod that was read last and with its uid:
-
-1. ``status.nominatedNodeName``. No tenant may write it, everybody who looks at the pod sees it, and kube-scheduler
-   leaves the room to the pod against those that are not more urgent, from before its gate is gone.
-2. One PATCH of the pod: a ``matchFields`` of the node's name in every term of its required node affinity, and no gates.
-   The API server allows that of a gated pod alone, and only more in each term: what is there stays, in its order. A
-   term without anything in it matches nothing, and stays so.
-
-A gate cannot be put back. What is nominated and then not released has its nomination taken back by the fence
-(:mod:`placer.cluster.writing.binding`).
+First ``status.nominatedNodeName``, which no tenant may write, and by which kube-scheduler keeps the room. Then one
+PATCH of ``matchFields`` with the node's name in every term, and no gates; the API server allows additions to terms
+alone. A gate cannot be put back; a nomination alone is removed by the fence (:mod:`placer.cluster.writing.binding`).
 """
 
 from __future__ import annotations
@@ -27,22 +20,12 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def nomination(bind: PlannedBinding, version: str) -> dict[str, Any]:
-    """What is written into the status of a pod that is about to be released, as strategic merge patch."""
+    """The strategic merge patch of the status of a pod before its release."""
     return {"metadata": _which(bind, version), "status": {"nominatedNodeName": bind.node}}
 
 
 def release(bind: PlannedBinding, text: bytes, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """What releases a pod, as JSON merge patch.
-
-    Parameters
-    ----------
-    bind
-        Where it goes.
-    text
-        The pod, whole, as the server gave it last.
-    annotations
-        What is written beside.
-    """
+    """The JSON merge patch that releases a pod, given whole as ``text``, with additional annotations."""
     pod = json.loads(text)
     metadata: dict[str, Any] = _which(bind, pod["metadata"]["resourceVersion"])
     if annotations:
@@ -54,12 +37,11 @@ def release(bind: PlannedBinding, text: bytes, annotations: Mapping[str, str]) -
 
 
 def _which(bind: PlannedBinding, version: str) -> dict[str, str]:
-    """Which pod, and which version of it; an empty one: any."""
     return {"uid": bind.uid} | ({"resourceVersion": version} if version else {})
 
 
 def _narrowed(term: Mapping[str, Any], node: str) -> dict[str, Any]:
-    """A term that matches no other node than this one; one that matches nothing as it is."""
+    """A term that matches no other node; an empty one is kept, since it matches nothing."""
     if not term:
         return {}
     name = {"key": NODE_FIELD, "operator": "In", "values": [node]}

@@ -1,8 +1,7 @@
-"""A gang rolled back whole: what this pass and earlier ones bound of it is deleted, if it is still half-bound.
+"""A gang rolled back: the pods that passes bound of it are deleted, if it is still half-bound.
 
-Before anything is deleted the gang is read anew: one that another has completed meanwhile stays. Each pod is deleted as
-that version of it that was read (``preconditions`` with uid and resourceVersion); what has changed is read again. So a
-released pod that its scheduler binds meanwhile is not taken for one that it does not bind.
+Each pod is deleted in the version that was read (``preconditions``), and read again where it has changed, so that a
+released pod that its scheduler binds meanwhile is not mistaken.
 """
 
 from __future__ import annotations
@@ -51,18 +50,14 @@ class _Deleted(Enum):
 def roll_back(
     server: Writer, snapshot: Snapshot, gang: GangOutcome, only: Collection[Key] | None = None
 ) -> GangOutcome:
-    """Delete what placer bound of a gang; what cannot be deleted stays reported as bound.
+    """Delete the pods that placer bound of a gang; others remain reported as bound.
 
     Parameters
     ----------
-    server
-        Where.
     snapshot
-        What was decided upon: by it a pod is known to belong to the gang.
-    gang
-        Half-bound, or released and not bound.
+        The decided one, which says that a pod belongs to the gang.
     only
-        Released pods that go if they have no node still, whether the gang is ready or not; None: all that is ours.
+        Released pods to delete if they still have no node, even if the gang is ready; None: all of ours.
     """
     try:
         return _RollBack(server, snapshot, gang, only).carried_out()
@@ -78,18 +73,16 @@ def roll_back_in_turn(
     forbidden: Callable[[], str | None],
     alone: Mapping[GroupKey, Collection[Key]] = MappingProxyType({}),
 ) -> list[GangOutcome]:
-    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass.
+    """Roll gangs back while there is time; the others are half-bound until the next pass.
 
     Parameters
     ----------
-    server, snapshot
-        As for :func:`roll_back`.
     gangs, keys
-        All of them as they are, and those that go.
+        All gangs, and those to roll back.
     forbidden
-        Gives why none may be rolled back any more, None where they may.
+        Gives a sentence where no more may be rolled back.
     alone
-        Of gangs that are ready without some released pods: these, which go alone.
+        Of gangs that are ready without some released pods: these, which alone are deleted.
     """
     until, found = time.monotonic() + _SECONDS, {gang.key: gang for gang in gangs}
     for key in in_turn(keys, attrgetter("namespace")):
@@ -106,8 +99,6 @@ def roll_back_in_turn(
 
 
 class _RollBack:
-    """One gang being rolled back."""
-
     def __init__(
         self, server: Writer, snapshot: Snapshot, gang: GangOutcome, only: Collection[Key] | None = None
     ) -> None:
@@ -118,7 +109,6 @@ class _RollBack:
         self._trouble = "its pods change all the time"
 
     def carried_out(self) -> GangOutcome:
-        """Look and delete in turn, until nothing is left, or the gang was completed before anything was deleted."""
         for _ in range(_TIMES):
             there, ready = self._look()
             if ready and not self._begun:
@@ -131,7 +121,6 @@ class _RollBack:
         return self._outcome({bind.pod for bind, _ in there})
 
     def _look(self) -> tuple[list[tuple[PlannedBinding, str]], bool]:
-        """What of ours stands there now, with versions, and whether the gang is ready."""
         read = list_reader(BY_ATTRIBUTE["pods"], "v1").read
         path = f"/api/v1/namespaces/{segment(self._gang.key.namespace)}/pods"
         pods = [item for page in whole_list(self._server.get, path, read) for item in page.items or ()]
@@ -170,7 +159,6 @@ class _RollBack:
 
 
 def _standing(now: Snapshot, ours: dict[Key, PlannedBinding]) -> Iterator[tuple[PlannedBinding, str]]:
-    """Pods of ours that are where they were bound, or released, and not on their way out, with their versions."""
     for item in now.pod_texts(ours).values():
         pod = read_view(item, PodView)
         bind = ours[pod.key]
@@ -179,13 +167,11 @@ def _standing(now: Snapshot, ours: dict[Key, PlannedBinding]) -> Iterator[tuple[
 
 
 def _bound(now: Snapshot, ours: dict[Key, PlannedBinding]) -> set[Key]:
-    """Pods of ours that have a node."""
     pods = (read_view(item, PodView) for item in now.pod_texts(ours).values())
     return {pod.key for pod in pods if pod.spec.node_name}
 
 
 def _delete(server: Writer, bind: PlannedBinding, version: str) -> tuple[_Deleted, str]:
-    """Delete a pod as the version that was read."""
     preconditions = {"uid": bind.uid, "resourceVersion": version}
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
     try:

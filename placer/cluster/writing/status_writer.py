@@ -1,28 +1,8 @@
-"""The status writer: conditions of pods, Events, status of PodGroups. Nothing is written that is so already.
+"""The status writer: conditions of pods, Events, status of PodGroups (docs/passes.md, Output). Nothing is written
+twice.
 
-=============================  =============================================================================
-what                           where
-=============================  =============================================================================
-a pod stays pending            PodScheduled=False, reason ``Unschedulable``, which autoscalers look for; where
-                               something went wrong while it was bound, ``SchedulerError``; of one that has the hold
-                               gate ``SchedulingGated``, as the API server has it
-a pod with the hold gate       no nomination any more, whether or not conditions are written
-stays nominated
-a gang was bound               Event ``Scheduled`` of its PodGroup, or of the pod that is one; ``Released`` where its
-                               own scheduler is to bind pods of it
-why a gang waits has changed   Event ``FailedScheduling``, one for the gang
-a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
-a node is over-full            Event ``NodeOverfull``
-a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang; ``Defragmented`` of one that is
-                               moved for room, ``NodeLost`` of one that ran on a lost node
-a PodGroup of Volcano          its phase and one condition
-a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
-=============================  =============================================================================
-
-A pass has done its work before: what cannot be written is reported, and is no error of the pass.
-
-Whoever may read a Namespace reads what is written there. So each reason has a text for the Namespace that it goes to
-(:meth:`placer.result.Reason.told`), and all that is written passes :class:`_OthersHidden` last.
+Failed writes are reported and are no error of the pass. Since tenants read these texts, each reason has a text for its
+Namespace (:meth:`placer.result.Reason.told`), and all texts pass :class:`_OthersHidden` last.
 """
 
 from __future__ import annotations
@@ -38,7 +18,7 @@ from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -67,7 +47,7 @@ if TYPE_CHECKING:
     from placer.cluster.reading.earlier_passes import BackOff
     from placer.cluster.reading.snapshot import Identity
 
-__all__ = ["StatusNews", "StatusOptions", "StatusReport", "Stop", "status_news", "write_evicted", "write_news"]
+__all__ = ["StatusNews", "StatusOptions", "StatusReport", "status_news", "write_evicted", "write_news"]
 
 T = TypeVar("T")
 
@@ -109,11 +89,7 @@ _SUBJECTS = {
 
 @dataclass(frozen=True, slots=True)
 class StatusOptions:
-    """What is written: conditions of pods and of Kubernetes' PodGroups, Events, status of Volcano's PodGroups; and for
-    how many seconds in all.
-
-    What is left then is written by the next pass, since it is not so already.
-    """
+    """Kinds of status to write, and seconds for all; the next pass writes the rest."""
 
     conditions: bool = True
     events: bool = True
@@ -123,7 +99,7 @@ class StatusOptions:
 
 @dataclass
 class StatusReport:
-    """How much was written, and what could not be, each trouble once."""
+    """Numbers of writes, and each trouble once."""
 
     conditions: int = 0
     events: int = 0
@@ -131,23 +107,14 @@ class StatusReport:
     troubles: list[str] = field(default_factory=list)
 
     def and_then(self, later: StatusReport) -> StatusReport:
-        """The two as one."""
+        """Both reports as one."""
         troubles = list(dict.fromkeys((*self.troubles, *later.troubles)))
         counts = (self.conditions + later.conditions, self.events + later.events, self.groups + later.groups)
         return StatusReport(*counts, troubles)
 
 
-class Stop(Protocol):
-    """Says whether nothing more is to be written; an Event does."""
-
-    def is_set(self) -> bool:
-        """Whether that is so."""
-
-
 @dataclass(frozen=True, slots=True)
 class _WaitingReason:
-    """Why pods of a gang wait: reason and message of their condition."""
-
     reason: ConditionReason
     message: str
 
@@ -157,7 +124,7 @@ class _WaitingReason:
 
 @dataclass(frozen=True, slots=True)
 class StatusNews:
-    """What a pass has to say: the gang of each pod, why gangs wait, what comes first, and what is written as it is."""
+    """News of a pass: gangs of pods, why gangs wait, which come first, and texts that are written as they are."""
 
     groups: Mapping[Key, GroupKey]
     waits: Mapping[GroupKey, _WaitingReason]
@@ -167,7 +134,7 @@ class StatusNews:
     nominated: Mapping[Key, Identity]
 
     def after(self, earlier: StatusNews) -> StatusNews:
-        """The two as one; of what can be said once the later one counts."""
+        """Both as one; where only one can be written, the later."""
         statuses, events = {**earlier.statuses, **self.statuses}, (*earlier.events, *self.events)
         return replace(self, statuses=statuses, events=events[-_MOST_EVENTS:])
 
@@ -182,20 +149,16 @@ def status_news(
     on_hold: Container[GroupKey] = frozenset(),
     nominated: Mapping[Key, Identity] = MappingProxyType({}),
 ) -> StatusNews:
-    """Say what became of a pass.
+    """The news of a pass.
 
     Parameters
     ----------
-    result, plan, gangs, overfull
-        What was decided, what was planned of it, what became of that, and what is too much on a node.
-    options
-        What is written.
     backing_off
         Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
     on_hold
-        Gangs of which pods have the hold gate, and so another scheduler, which tells of Kubernetes' PodGroups itself.
+        Gangs of pods with the hold gate, whose own scheduler writes status of Kubernetes' PodGroups.
     nominated
-        Pods with the hold gate that a pass before has nominated and not released, nor this one; they are so no longer.
+        Pods with the hold gate that an earlier pass nominated, and that were not released.
     """
     hidden = _OthersHidden(result.instance)
     waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
@@ -210,26 +173,24 @@ def status_news(
 
 
 def write_news(
-    server: Writer, scheduler_name: str, news: StatusNews, options: StatusOptions, stop: Stop, *, gates: bool = False
+    server: Writer,
+    scheduler_name: str,
+    news: StatusNews,
+    options: StatusOptions,
+    is_over: Callable[[], bool],
+    *,
+    gates: bool = False,
 ) -> StatusReport:
-    """Write what a pass has to say.
+    """Write the news of a pass.
 
     Parameters
     ----------
-    server
-        Where.
-    scheduler_name
-        Who writes.
-    news
-        What.
-    options
-        Which of it is written.
-    stop
-        Set by another thread: write nothing more.
+    is_over
+        Whether to write nothing more.
     gates
-        Whether pods that have the hold gate alone are ours.
+        Whether pods with the hold gate alone are ours.
     """
-    writer = _StatusWriter(server, scheduler_name, options.limit, stop, gates=gates)
+    writer = _StatusWriter(server, scheduler_name, options.limit, is_over, gates=gates)
     waits = news.waits
     changed = writer.conditions(news.groups, waits, news.half_bound) if options.conditions else set(waits)
     writer.withdraw(news.nominated)
@@ -247,22 +208,16 @@ def write_evicted(
     identities: Mapping[Key, Identity],
     options: StatusOptions,
 ) -> StatusReport:
-    """Write an Event of each pod that was evicted: what for.
+    """Write an Event of each evicted pod.
 
     Parameters
     ----------
-    server
-        Where.
-    scheduler_name
-        Who writes.
     notes
-        Why each pod was evicted, and what is told of it.
+        Reason and text for each pod.
     identities
-        Which pods they are: another one may have the name by now.
-    options
-        What is written.
+        Their uids: another pod may have the name by now.
     """
-    writer = _StatusWriter(server, scheduler_name, options.limit, threading.Event())
+    writer = _StatusWriter(server, scheduler_name, options.limit, lambda: False)
     if options.events:
         told = ((key, *note, identities[key].uid) for key, note in notes.items())
         writer.events(_Event("Normal", reason, note, "v1", "Pod", *key, uid) for key, reason, note, uid in told)
@@ -273,7 +228,6 @@ def write_evicted(
 
 
 def _backing_off(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
-    """Until when gangs are not tried."""
     return {
         each.group: _WaitingReason("SchedulerError", f"{each.why}; tried again at {each.until:%H:%M:%S} UTC")
         for each in pods
@@ -282,12 +236,10 @@ def _backing_off(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
 
 
 def _held_back(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
-    """Why pods of gangs wait of which others do not."""
     return {each.group: _WaitingReason("SchedulerError", each.why) for each in pods if each.until is None}
 
 
 def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> dict[GroupKey, _WaitingReason]:
-    """Why pods of a gang wait; of those that wait for none, nothing."""
     found = {
         key: _WaitingReason("Unschedulable", f"{each.code}: {each.told(key.namespace)}")
         for key, each in result.reasons.items()
@@ -306,7 +258,6 @@ def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> d
 
 
 def _half_bound(instance: Instance, gang: GangOutcome, why: _WaitingReason | None) -> _WaitingReason:
-    """How much of a gang runs, since when and until when, and what the rest lacks."""
     group = instance.groups.get(gang.key)
     run = len(gang.before) + len(gang.bound) if group is None else group.placed_before + len(gang.bound)
     need = f" of {group.placed_before + group.need}" if group is not None else ""
@@ -330,7 +281,6 @@ def _counts(gang: GangOutcome) -> str:
 def _group_statuses(
     result: Result, gangs: Iterable[GangOutcome], waits: Mapping[GroupKey, _WaitingReason]
 ) -> Iterator[PodGroupStatus]:
-    """What PodGroups should say."""
     instance = result.instance
     bound = {bind.pod: bind.node for gang in gangs for bind in gang.bound}
     outcome = Outcome(instance, Placement.of(bound))
@@ -346,17 +296,13 @@ def _group_statuses(
 
 
 def _is_told(options: StatusOptions, on_hold: Container[GroupKey], status: PodGroupStatus) -> bool:
-    """Whether a PodGroup gets its status from us."""
     if status.key.api_group == VOLCANO:
         return options.groups
     return options.conditions and status.key not in on_hold
 
 
 def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[GroupKey]:
-    """PodGroups with a status of which pods wait, or that are half-bound though none does.
-
-    A pod may name its group by any text; what none can be called is none.
-    """
+    """PodGroups with a status that have waiting pods or are half-bound; a name that no object can have is none."""
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     for key, group in instance.groups.items():
         told = key.api_group in _GROUP_WRITERS and is_name(key.name)
@@ -380,7 +326,6 @@ class _Event:
 
 
 def _pods_of_marks(groups: Mapping[Key, GroupKey]) -> dict[GroupKey, Key]:
-    """Gangs that marks of their pods declare, of which there is no object, and the first pod of each."""
     found: dict[GroupKey, Key] = {}
     for pod, key in sorted(groups.items()):
         if key.api_group and key.api_group not in _SUBJECTS:
@@ -409,7 +354,6 @@ def _waiting_events(waits: Mapping[GroupKey, _WaitingReason], pods: Mapping[Grou
 
 
 def _given(gang: GangOutcome, pods: Mapping[GroupKey, Key]) -> Iterator[_Event]:
-    """That pods of a gang have their nodes."""
     if released := [bind for bind in gang.bound if bind.by_release]:
         yield _gang_event(gang.key, "Normal", "Released", _released(gang.key, released), pods)
     if assigned := [bind for bind in gang.bound if not bind.by_release]:
@@ -443,7 +387,7 @@ def _nodes(bound: Sequence[PlannedBinding]) -> str:
 
 
 def _event_name(subject: str) -> str:
-    """What an Event is called; of what no object can be called, as what a pod says its group is, nothing stands there.
+    """A name of an Event; nothing of a text that no object can have as name.
 
     Examples
     --------
@@ -455,15 +399,11 @@ def _event_name(subject: str) -> str:
 
 
 def _note(text: str) -> str:
-    """The beginning of a text that a server takes."""
     written = text.encode()
     return text if len(written) <= _NOTE else f"{written[:_NOTE].decode(errors='ignore')} ..."
 
 
 def _says(pod: PodView, wait: _WaitingReason) -> bool:
-    """Whether a pod's condition says already why it waits: other amounts, or another node that comes nearest, are no
-    other cause.
-    """
     there = pod.scheduled
     if there is None or (there.status, there.reason) != ("False", _reason(pod, wait)):
         return False
@@ -473,15 +413,11 @@ def _says(pod: PodView, wait: _WaitingReason) -> bool:
 
 
 def _reason(pod: PodView, wait: _WaitingReason) -> ConditionReason:
-    """The reason of a pod's condition: of one that is gated no other, by which autoscalers and people know it."""
     return "SchedulingGated" if pod.is_on_hold else wait.reason
 
 
 class _OthersHidden:
-    """Takes names of objects of other Namespaces out of texts: the last look, so that no new sentence gives any away.
-
-    Sentences that know of other Namespaces say more: how many objects of theirs, of which priority.
-    """
+    """Removes names of objects of other Namespaces from texts, last of all, so that no new sentence leaks any."""
 
     def __init__(self, instance: Instance) -> None:
         self._names: dict[str, dict[str, int | None]] = {namespace: {} for namespace in instance.namespaces}
@@ -493,11 +429,9 @@ class _OthersHidden:
             self._names.setdefault(pod.namespace, {})[pod.name] = each.priority
 
     def in_all(self, waits: Mapping[GroupKey, _WaitingReason]) -> dict[GroupKey, _WaitingReason]:
-        """Why gangs wait, for readers of the Namespace of each."""
         return {key: replace(wait, message=self.told(wait.message, key.namespace)) for key, wait in waits.items()}
 
     def told(self, text: str, namespace: str) -> str:
-        """The text for readers of a Namespace."""
         parts, at = [], 0
         for found in _NAMESPACED.finditer(text):
             if found.start() >= at and found[1] != namespace:
@@ -507,7 +441,6 @@ class _OthersHidden:
         return "".join([*parts, text[at:]])
 
     def _instead(self, text: str, found: re.Match[str]) -> tuple[str, int]:
-        """What stands in the place of a name, and where that ends; 0: it is none."""
         names = self._names.get(found[1])
         is_own = text.endswith(_OPERATORS, 0, found.start())
         if names is None and not is_own:
@@ -533,12 +466,14 @@ _OPERATORS = ("Lease ", "ConfigMap ")
 class _StatusWriter:
     """Writes, several things at a time.
 
-    There may be more to write than there is time. So what is half-bound comes first, then each namespace in turn, and
-    conditions of pods leave time for the rest: who has thousands of pods keeps nobody from being told.
+    There may be more to write than there is time. So half-bound gangs come first, then each namespace in turn, and
+    conditions leave time for the rest.
     """
 
-    def __init__(self, server: Writer, scheduler_name: str, limit: float, stop: Stop, *, gates: bool = False) -> None:
-        self._server, self._name, self._stop, self._gates = server, scheduler_name, stop, gates
+    def __init__(
+        self, server: Writer, scheduler_name: str, limit: float, is_over: Callable[[], bool], *, gates: bool = False
+    ) -> None:
+        self._server, self._name, self._is_over, self._gates = server, scheduler_name, is_over, gates
         self._lock = threading.Lock()
         self._now = server_time(server)
         self._began, self._limit = time.monotonic(), limit
@@ -549,7 +484,6 @@ class _StatusWriter:
     def conditions(
         self, groups: Mapping[Key, GroupKey], waits: Mapping[GroupKey, _WaitingReason], first: Container[GroupKey]
     ) -> set[GroupKey]:
-        """Write conditions of pods that wait, those of some gangs first; the gangs of which one was not so already."""
         news = [(pod, wait, key) for pod, wait, key in self._waiting(groups, waits) if not _says(pod, wait)]
         work = in_turn(news, lambda each: each[2].namespace)
         work.sort(key=lambda each: each[2] not in first)
@@ -561,17 +495,15 @@ class _StatusWriter:
     def _waiting(
         self, groups: Mapping[Key, GroupKey], waits: Mapping[GroupKey, _WaitingReason]
     ) -> Iterator[tuple[PodView, _WaitingReason, GroupKey]]:
-        """Pods as they are now, why they wait and their gang, of all gangs of which pods wait."""
         for pod in self._pending() if waits else ():
             gang = groups.get(pod.key)
             if gang is not None and gang in waits:
                 yield pod, waits[gang], gang
 
     def withdraw(self, nominated: Mapping[Key, Identity]) -> None:
-        """Take nominations back, of pods that have not changed since: where a condition was written, that did it.
+        """Remove nominations of pods that have not changed since; a written condition did so before.
 
-        A pass that was killed between the two requests of a release has left them. kube-scheduler holds room by them,
-        though the pod has its gate, so this is no matter of what is told.
+        A pass that was killed within a release leaves them, and kube-scheduler holds room by them.
         """
         self._each(self._withdrawal, in_turn(nominated.items(), lambda each: each[0].namespace), _CONDITIONS)
 
@@ -588,7 +520,6 @@ class _StatusWriter:
         return self._fine(answer, "nominations of pods", gone=(404, 409))
 
     def groups(self, wanted: Iterable[PodGroupStatus]) -> None:
-        """Write status of PodGroups."""
         now = self._now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
         def write(each: PodGroupStatus) -> bool:
@@ -597,24 +528,22 @@ class _StatusWriter:
         self.report.groups = sum(self._each(write, in_turn(wanted, lambda each: each.key.namespace), _GROUPS))
 
     def events(self, events: Iterable[_Event]) -> None:
-        """Write Events."""
         work = in_turn(events, attrgetter("namespace"))
         work.sort(key=lambda each: each.reason not in _FIRST)
         self.report.events = sum(self._each(self._event, work))
 
     def _pending(self) -> Iterator[PodView]:
-        """Pods of ours that have no node, as they are now."""
         selector = "spec.nodeName=" + ("" if self._gates else f",spec.schedulerName={self._name}")
 
         def ask(path: str, parameters: Mapping[str, str]) -> Response:
             return self._server.send("GET", path, parameters=parameters, timeout=_PATIENCE)
 
-        if self._stop.is_set():
+        if self._is_over():
             return
         try:
             pods = listed(ask, "/api/v1/pods", PodView, selector)
             ours = (pod for pod in pods if pod.is_on_hold or pod.spec.scheduler_name == self._name)
-            yield from takewhile(lambda _: not self._stop.is_set(), ours)
+            yield from takewhile(lambda _: not self._is_over(), ours)
         except Unlisted as error:
             self._fine(error.answer, "list of pods")
         except ClusterError as error:
@@ -673,11 +602,10 @@ class _StatusWriter:
                 self.report.troubles.append(text)
 
     def _each(self, work: Callable[[T], bool], things: Sequence[T], part: float = 1.0) -> list[bool]:
-        """Do something with each, until a part of the time is over; what goes wrong is told and is no success."""
         until = self._began + part * self._limit
 
         def one(thing: T) -> bool:
-            if self._stop.is_set():
+            if self._is_over():
                 return False
             if time.monotonic() > until:
                 self._trouble("there was no time to write everything; the next pass writes the rest")

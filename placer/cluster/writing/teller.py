@@ -1,10 +1,7 @@
-"""What passes of a loop have to say, written in a thread of its own, so that the next pass begins meanwhile.
+"""News of passes in a loop, written in a thread of its own while the next pass runs.
 
-What is written is in the order of the passes. While it is, what later passes say becomes one: conditions are those of
-the last one, status of PodGroups the last that was said of each, and Events those of all, up to a number. A condition
-is written to the version of the pod that was read, so none is written to a pod that a later pass has bound.
-
-Once the loop is to end, or another process leads, nothing more is begun: the next pass of either says what is so then.
+Later news become one meanwhile: the last conditions and status, and all Events up to a number. A condition names the
+version of its pod, so that none is written to one bound meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 from placer.cluster.reading.client import Writer
-from placer.cluster.writing.status_writer import StatusNews, StatusOptions, StatusReport, Stop, write_news
+from placer.cluster.writing.status_writer import StatusNews, StatusOptions, StatusReport, write_news
 
 __all__ = ["Teller"]
 
@@ -22,20 +19,24 @@ _END = 6.0
 
 
 class Teller:
-    """Writes what passes have to say.
+    """Writes the news of passes.
 
     Parameters
     ----------
     server
-        Gives where to, once for each writing.
-    scheduler_name, options, gates
-        As :func:`placer.cluster.writing.status_writer.write_news` takes them.
+        Gives a writer, once for each writing.
     stop
         Set by another thread: begin nothing more.
     """
 
     def __init__(
-        self, server: Callable[[], Writer], scheduler_name: str, options: StatusOptions, stop: Stop, *, gates: bool
+        self,
+        server: Callable[[], Writer],
+        scheduler_name: str,
+        options: StatusOptions,
+        stop: threading.Event,
+        *,
+        gates: bool,
     ) -> None:
         self._server, self._name, self._options, self._gates = server, scheduler_name, options, gates
         self._stop = stop
@@ -47,15 +48,7 @@ class Teller:
         self._thread: threading.Thread | None = None
 
     def tell(self, news: StatusNews, lost: Callable[[], str | None]) -> None:
-        """Have something written.
-
-        Parameters
-        ----------
-        news
-            What.
-        lost
-            Gives why it may no longer be written, None as long as it may.
-        """
+        """Write news later, as long as ``lost`` gives None."""
         with self._changed:
             if self._closed:
                 return
@@ -66,22 +59,21 @@ class Teller:
                 self._thread.start()
 
     def told(self, seconds: float) -> StatusReport:
-        """What was written since this was asked last, after everything is or so many seconds are over."""
+        """The writes since the last call, once all is written or some seconds are over."""
         with self._changed:
             self._changed.wait_for(lambda: not (self._busy or self._waiting), seconds)
             found, self._report = self._report, StatusReport()
             return found
 
     def close(self) -> None:
-        """End; what is under way has its answer, or is given up after seconds."""
+        """End; a write under way gets its answer, or is given up after seconds."""
         with self._changed:
             self._closed, self._waiting = True, None
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(_END)
 
-    def is_set(self) -> bool:
-        """Whether nothing more is to be written."""
+    def _is_over(self) -> bool:
         return self._closed or self._stop.is_set() or self._lost() is not None
 
     def _work(self) -> None:
@@ -94,7 +86,7 @@ class Teller:
                     return
                 (news, self._lost), self._waiting, self._busy = self._waiting, None, True
             try:
-                report = write_news(self._server(), self._name, news, self._options, self, gates=self._gates)
+                report = write_news(self._server(), self._name, news, self._options, self._is_over, gates=self._gates)
             except Exception as error:  # as in a pass, what cannot be written is told
                 report = StatusReport(troubles=[f"{type(error).__name__}: {error}"])
             with self._changed:

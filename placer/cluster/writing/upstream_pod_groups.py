@@ -1,7 +1,6 @@
-"""The condition of PodGroups of ``scheduling.k8s.io`` that kube-scheduler writes for its own.
+"""The condition that kube-scheduler writes for PodGroups of ``scheduling.k8s.io``.
 
-It tells whether the gang was scheduled for the first time: True is final, whatever becomes of its pods later. Gangs
-that a Workload of v1alpha1 declares are no objects, and have none.
+It is about the first scheduling of the gang: True is final. Gangs in a Workload of v1alpha1 are no objects.
 
 Source: kubernetes ``pkg/scheduler/schedule_one_podgroup.go``; KEP-5832.
 """
@@ -28,7 +27,7 @@ _CONDITIONS = {
 
 
 def write_upstream_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> bool:
-    """Write the condition of a PodGroup where it does not say so already; whether something was written.
+    """Write the condition of a PodGroup; whether something was written.
 
     Raises
     ------
@@ -47,7 +46,6 @@ def write_upstream_pod_group_status(server: Writer, wanted: PodGroupStatus, now:
 
 
 def _change(wanted: PodGroupStatus, name: str, now: str, group: Mapping[str, Any]) -> dict[str, Any] | None:
-    """All conditions as they should be; None where they are so, or the gang was scheduled once."""
     conditions = dict(group.get("status") or {}).get("conditions") or []
     there = {each.get("type"): each for each in conditions}
     before, condition = there.get(name, {}), _condition(wanted, name)
@@ -60,7 +58,7 @@ def _change(wanted: PodGroupStatus, name: str, now: str, group: Mapping[str, Any
 
 
 def _condition(wanted: PodGroupStatus, name: str) -> dict[str, Any]:
-    """What is to be said: a group without a minimum was scheduled when a pod of it was."""
+    """A group without a minimum was scheduled when a pod of it was."""
     if wanted.ready and wanted.some:
         return {"type": name, "status": "True", "reason": "Scheduled", "message": ""}
     return {"type": name, "status": "False", "reason": wanted.reason, "message": wanted.message}

@@ -1,7 +1,7 @@
-"""Status of Volcano's PodGroups, and what its action ``enqueue`` does for them.
+"""Status of Volcano's PodGroups, and its action ``enqueue``.
 
-Volcano's own scheduler does both, so placer must not where it runs. Its PodGroup has no status subresource: status
-is patched with the object. The Job controller makes the pods of a job only once its PodGroup is no longer Pending.
+Volcano's own scheduler does both, so placer must not where it runs. Its PodGroup has no status subresource. The Job
+controller makes pods only once the PodGroup of a job is no longer Pending.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
 
 @dataclass(slots=True)
 class Enqueued:
-    """How many PodGroups were moved to Inqueue, and what the server said of those that it refused to."""
+    """Number of PodGroups moved to Inqueue, and refusals."""
 
     count: int = 0
     troubles: list[str] = field(default_factory=list)
 
 
 def group_path(key: GroupKey) -> str:
-    """Where a PodGroup of Volcano is."""
+    """The path of a PodGroup of Volcano."""
     return f"{_GROUPS}/namespaces/{segment(key.namespace)}/podgroups/{segment(key.name)}"
 
 
 def write_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> bool:
-    """Write phase and condition of a PodGroup where they are not so already; whether something was written.
+    """Write phase and condition of a PodGroup; whether something was written.
 
     Raises
     ------
@@ -57,7 +57,6 @@ def write_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> 
 
 
 def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[str, Any] | None:
-    """Phase and conditions as they should be; None where they are so."""
     phase = _phase(status.get("phase") or "Pending", wanted)
     condition = {"type": "Unschedulable", "reason": "NotEnoughResources", "message": wanted.message, "status": "True"}
     if wanted.ready:
@@ -71,9 +70,7 @@ def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[st
 
 
 def _phase(phase: str, wanted: PodGroupStatus) -> str:
-    """The phase after another one, as Volcano has it: a group of which some runs and that is not ready is Unknown, and
-    none goes back from Inqueue.
-    """
+    """As in Volcano: a group with running pods that is not ready is Unknown, and none returns from Inqueue."""
     if wanted.ready or wanted.some:
         return "Running" if wanted.ready else "Unknown"
     return "Pending" if phase in ("Running", "Unknown") else phase
@@ -83,22 +80,7 @@ def _phase(phase: str, wanted: PodGroupStatus) -> str:
 
 
 def enqueue_pod_groups(server: Writer, scheduler_name: str, admits: Callable[[str], bool] = lambda _: True) -> Enqueued:
-    """Move PodGroups of our pods and of our jobs from Pending to Inqueue; one that is refused stays as it is.
-
-    Parameters
-    ----------
-    server
-        Where; a cluster without Volcano's kinds has none of them.
-    scheduler_name
-        Whose pods and jobs are ours.
-    admits
-        Whether those of a namespace may be moved.
-
-    Returns
-    -------
-    Enqueued
-        How many were moved, and what was refused.
-    """
+    """Move PodGroups of our pods and jobs from Pending to Inqueue, in namespaces that ``admits`` allows."""
     done = Enqueued()
     waiting = [
         each
@@ -117,7 +99,6 @@ def enqueue_pod_groups(server: Writer, scheduler_name: str, admits: Callable[[st
 
 
 def _jobs_of(server: Writer, scheduler_name: str) -> set[str]:
-    """Uids of the jobs of a scheduler."""
     jobs = _listed(server, _JOBS)
     return {job["metadata"]["uid"] for job in jobs if (job.get("spec") or {}).get("schedulerName") == scheduler_name}
 
@@ -127,7 +108,6 @@ def _is_pending(group: dict[str, Any]) -> bool:
 
 
 def _named_by(pod: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Namespace and name of the groups that a pod's annotations may name."""
     notes = pod.get("annotations") or {}
     return ((pod.get("namespace"), notes.get(key)) for key in GROUP_ANNOTATIONS)
 
@@ -153,6 +133,5 @@ def _enqueue(server: Writer, group: dict[str, Any], done: Enqueued) -> None:
 
 
 def _listed(server: Writer, path: str, selector: str = "") -> Iterator[dict[str, Any]]:
-    """Objects of a list; none where the server does not know the kind."""
     with suppress(Unlisted):
         yield from listed(server.get, path, dict[str, Any], selector)

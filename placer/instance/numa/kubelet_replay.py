@@ -1,23 +1,9 @@
-"""Alignment by the Topology Manager of a kubelet for pods that come to its node one after another (C10).
+"""The Topology Manager of a kubelet, for pods that come to its node one after another (models/numa.md).
 
-1. *Aligned at once*: with scope container each container in turn, with scope pod the pod as a whole
-   (:func:`alignments_of`). Aligned are devices, and of Guaranteed pods cpu (whole cores), memory and hugepages.
-2. *Number of zones*: with policy single-numa-node one. With restricted as few as could hold it if they were empty;
-   where its resources need different numbers it is refused, because their hints have no set in common.
-3. *Which zones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`). Cpus and
-   devices that an init container got for itself alone and ends, later containers of its pod get again: until they have
-   all of a resource, a container that asks for it gets no set without those zones. The pod is refused even though
-   another zone had room.
-4. *Taken afterwards*: the request, zone after zone in the order of ids; nothing for an init container that ends, nor
-   for a refused pod.
+:mod:`placer.verify` judges by this; methods ask :mod:`placer.dense.packed_kubelet`, which is many times faster.
 
-A pod keeps its zones, so the order of pods matters: 2 cores that come first may stand where 4 would have had to go.
-:mod:`placer.verify` judges by this module; methods ask :mod:`placer.dense.packed_kubelet`, which finds the same zones
-many times faster.
-
-Source: Kubernetes ``pkg/kubelet/cm/topologymanager`` (``policy*.go``, ``scope*.go``, ``bitmask``) and
-``pkg/kubelet/cm/cpumanager/policy_static.go`` (whole cores, sidecars, ``cpusToReuse`` of init containers) and
-``pkg/kubelet/cm/devicemanager/topology_hints.go`` (``devicesToReuse``).
+Source: Kubernetes ``pkg/kubelet/cm/topologymanager``, ``cpumanager/policy_static.go`` (whole cores, ``cpusToReuse``)
+and ``devicemanager/topology_hints.go`` (``devicesToReuse``).
 """
 
 from __future__ import annotations
@@ -32,17 +18,6 @@ from typing import Final, NamedTuple, TypeVar
 from placer.instance.numa.numa_values import HUGE_PAGES, UNKNOWN, NumaDemand, NumaNode, Stage, is_device
 from placer.quantity import CPU, Resources, format_amount
 
-__all__ = [
-    "MOST_ALIGNED",
-    "Admission",
-    "Alignment",
-    "TopologyManager",
-    "aligned_resources",
-    "alignments_of",
-    "aligns",
-    "lowest_set",
-]
-
 #: No pod gets so much of anything: the kubelet's own amounts have 63 bits, and sums are made of them.
 MOST_ALIGNED: Final = 2**62
 
@@ -50,11 +25,9 @@ _Resource = TypeVar("_Resource")
 
 
 class Alignment(NamedTuple):
-    """Amounts that are aligned at once.
+    """Amounts that are aligned at once, and ``take``, the part that is taken.
 
-    ``label``: who asks, in words. ``need``: by resource; sorted, never empty. ``take``: part of it that is taken;
-    nothing for an init container that ends. ``again``: resources that an init container that ends has for itself alone,
-    so that later containers of the pod get them again.
+    ``label``: who asks. ``again``: resources of an init container that later ones of the pod get again.
     """
 
     label: str
@@ -64,9 +37,7 @@ class Alignment(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """``zones`` of all containers together, in the order of ids; ``refusal``: who asks for what, and what each zone has
-    left at that moment, empty where the pod is admitted.
-    """
+    """``zones`` of all containers together; ``refusal``: empty: admitted."""
 
     zones: tuple[str, ...]
     refusal: str = ""
@@ -74,8 +45,6 @@ class Admission(NamedTuple):
 
 class TopologyManager:
     """The Topology Manager of one node, from the amounts that are available before the first pod comes.
-
-    ``left`` is each zone's rest of each resource that is aligned here.
 
     Examples
     --------
@@ -86,8 +55,6 @@ class TopologyManager:
     >>> pod = NumaDemand(Qos.GUARANTEED, (NumaContainer("main", Stage.APP, three),))
     >>> manager.admit(pod).zones, manager.admit(pod).zones
     (('node-0',), ('node-1',))
-    >>> manager.admit(pod).refusal
-    'container main asks for cpu 3 in one zone: node-0 has cpu 0; node-1 has cpu 1'
     """
 
     def __init__(self, node: NumaNode) -> None:
@@ -112,12 +79,12 @@ class TopologyManager:
         return Admission(tuple(self.node.zones[zone].name for zone in sorted(used)))
 
     def force(self, demand: NumaDemand | None) -> None:
-        """Take for a pod that runs though it would be refused: as much as there is, in any zone."""
+        """Take for a pod that runs though it would be refused, in any zone."""
         for each in alignments_of(demand, self.node.scope, self.resources):
             self._take(each.take, range(len(self.left)))
 
     def after(self) -> NumaNode:
-        """The node with the amounts that its zones have left; resources that are not aligned here do not change."""
+        """The node with the amounts that its zones have left."""
         zones = (
             replace(zone, available=Resources({**zone.available, **room}))
             for zone, room in zip(self.node.zones, self.left, strict=True)
@@ -136,7 +103,6 @@ class TopologyManager:
         return found
 
     def _width(self, resource: str, amount: int) -> int:
-        """0: no number of zones is known to hold it."""
         if self.node.policy == "single-numa-node":
             return 1
         if self.node.policy == UNKNOWN:
@@ -189,26 +155,20 @@ def lowest_set(
     held: Collection[int] = (),
     below: int | None = None,
 ) -> tuple[int, ...] | None:
-    """The lowest set of ``width`` zones that has room for ``need``, sorted; None where there is none.
+    """The lowest set of ``width`` zones (as bit masks) that has room for ``need``, sorted; None: there is none.
 
-    Of two sets the lower one is that whose highest zone is lower, then whose next one is: the kubelet compares sets as
-    bit masks.
-
-    ``width``: 0: there is no such set. ``held``: zones that must be in the set. ``below``: only so many zones are
-    looked at; None: all.
+    ``held``: zones that must be in the set. ``below``: only so many zones are looked at.
 
     Examples
     --------
-    Of the pairs (0, 1), (0, 2), (1, 2), (0, 3), ... the third is the first with 5 cores, the fourth the first with zone
-    3.
-
     >>> zones = [{"cpu": 1}, {"cpu": 2}, {"cpu": 3}, {"cpu": 8}]
     >>> lowest_set(zones, {"cpu": 5}, 2), lowest_set(zones, {"cpu": 5}, 2, [3])
     ((1, 2), (0, 3))
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
+        zones = held or range(below) if len(held) < 2 else ()
+        return next(((zone,) for zone in zones if all(rooms[zone][name] >= need[name] for name in need)), None)
     if not _largest_suffice(rooms[:below], need, width):
         return None
     for highest in range(max([width - 1, *held]), below):
@@ -217,16 +177,6 @@ def lowest_set(
         if found is not None:
             return (*found, highest)
     return None
-
-
-def _lowest_zone(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
-) -> tuple[int, ...] | None:
-    return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
-
-
-def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:
-    return all(room[name] >= amount for name, amount in need.items())
 
 
 def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int) -> bool:
@@ -239,10 +189,13 @@ def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Re
 
 
 def aligned_resources(node: NumaNode) -> tuple[str, ...]:
-    """Resources that a kubelet aligns, sorted: of those that a zone lists cpu, memory, hugepages and devices."""
+    """Resources that a kubelet aligns, sorted: cpu, memory, hugepages and devices that a zone lists."""
     if node.policy == "none":
         return ()
-    return tuple(sorted(name for name in node.lists if _native(name) or is_device(name)))
+    native = (CPU, "memory")
+    return tuple(
+        sorted(name for name in node.lists if name in native or name.startswith(HUGE_PAGES) or is_device(name))
+    )
 
 
 def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
@@ -251,13 +204,7 @@ def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
 
 
 def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, ...]) -> tuple[Alignment, ...]:
-    """Alignments of a pod by a kubelet, in order; ``resources`` come from :func:`aligned_resources`.
-
-    With scope container every container is aligned in turn, init containers first; one that ends must fit and takes
-    nothing, but its zones bind those that get its cpus and devices again. With scope pod the pod must fit at its worst
-    moment, by the Kubernetes request formula, and takes the amounts of containers and sidecars. The overhead counts
-    with scope pod, for resources that a container has aligned.
-    """
+    """Alignments of a pod by a kubelet, in order; with scope pod one, at its worst moment."""
     if demand is None:
         return ()
     return _alignments(demand, tuple([each.name for each in demand.containers]), scope, resources)
@@ -305,16 +252,11 @@ def _of_pod(demand: NumaDemand, resources: Sequence[str]) -> Iterator[Alignment]
 
 
 def _aligned(demand: NumaDemand, requests: Resources, resources: Sequence[str]) -> dict[str, int]:
-    """The kubelet pins whole cores only."""
     return {
         name: requests[name]
         for name in resources
         if requests[name] and (is_device(name) or (demand.pinned and (name != CPU or requests[name] % 1000 == 0)))
     }
-
-
-def _native(resource: str) -> bool:
-    return resource in (CPU, "memory") or resource.startswith(HUGE_PAGES)
 
 
 def _amounts(amounts: Mapping[str, int], names: Iterable[str]) -> str:

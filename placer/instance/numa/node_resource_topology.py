@@ -1,21 +1,12 @@
 """NodeResourceTopology objects: zones of a node, its kubelet's policy and scope, and stale amounts (C10).
 
-**Reading.** Policy and scope start at none and container. The first of the deprecated ``topologyPolicies`` sets them,
-then the attributes do. Plain names (``SingleNUMANode``, ``Restricted``) are the policy with the default scope. Only
-letters of a name count, in either case, since its spellings differ. Unknown text makes the policy unknown. A zone is of
-type Node and called ``node-<id>``.
+Attributes decide before the deprecated ``topologyPolicies``; only letters of a name count. Exporters write the object
+up to a minute after a pod has got its zones. Pods beyond its fingerprint (a hash over the pods' sorted hashes), or
+bound after its writing, are let in here. Likely sets are tried: all pods on the node, and all but the last one, two,
+... up to :data:`MOST_BEYOND`.
 
-**Staleness.** Exporters write the object up to a minute after a pod has got its zones. With a fingerprint, the pods
-beyond it are the last ones bound, without which it is right; with a time of writing, those bound later. Such pods are
-let in here as the kubelet did, in the order of their binding. An object that carries neither is believed.
-
-**Fingerprint.** It is a hash over the pods' sorted hashes; that of a pod is of its name, seeded with that of its
-namespace. So only likely sets can be tried: all pods on the node, and all but the last one, two, ... up to
-:data:`MOST_BEYOND`. It may count only pods that hold zones, and pods that have ended.
-
-Source: k8stopologyawareschedwg/noderesourcetopology-api ``v1alpha2/types.go``; scheduler-plugins
-``pkg/noderesourcetopology/nodeconfig/topologymanager.go``; KEP-119 "CRD API"; k8stopologyawareschedwg/podfingerprint,
-version v001; XXH64 as in the specification of xxHash.
+Source: noderesourcetopology-api ``v1alpha2``; scheduler-plugins ``pkg/noderesourcetopology``; KEP-119; podfingerprint
+v001; XXH64.
 """
 
 from __future__ import annotations
@@ -32,13 +23,14 @@ from typing import TYPE_CHECKING, Final
 from placer.instance.findings import Findings
 from placer.instance.nodes import Node
 from placer.instance.numa.kubelet_replay import TopologyManager
-from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.numa.numa_values import (
+    HUGE_PAGES,
     MAX_NUMA_NODES,
     SCOPES,
     STRICT,
     TOPOLOGY_MANAGER_POLICIES,
     UNKNOWN,
+    NumaContainer,
     NumaDemand,
     NumaNode,
     NumaZone,
@@ -46,14 +38,13 @@ from placer.instance.numa.numa_values import (
     Stage,
     is_device,
 )
-from placer.kube.pod import TERMINAL_PHASES
+from placer.instance.requests import container_requests, is_sidecar
+from placer.kube.pod import TERMINAL_PHASES, Container, PodSpec, ResourceRequirements
 from placer.quantity import Resources, format_amount, from_nano
 
 if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
-
-__all__ = ["UPDATED", "caught_up", "is_known_setting", "pod_hash", "read_numa", "sign", "xxh64"]
 
 FINDING_CODE: Final = "NumaZones"
 
@@ -86,7 +77,7 @@ _SCOPE_NAMES = {scope + suffix: scope for scope in SCOPES for suffix in ("", "le
 
 
 def is_known_setting(text: str) -> bool:
-    """Whether a text is a policy or a scope of the Topology Manager, in any spelling."""
+    """Whether a text is a policy or a scope, in any spelling."""
     letters = _letters(text)
     return letters in _POLICY_NAMES or letters in _SCOPE_NAMES
 
@@ -119,7 +110,6 @@ class _TopologyReader:
         self.findings.add(FINDING_CODE, self.subject, f"{self.subject}: {message}")
 
     def settings(self) -> tuple[str, str]:
-        """Policy and scope of the kubelet; an unknown scope makes a strict policy unknown."""
         attributes = self.attributes
         self._misspelt(attributes)
         policy, scope = self._old_settings("" if _POLICY in attributes else _KEEPS_OFF)
@@ -154,7 +144,6 @@ class _TopologyReader:
         self.note(f"{field}: found {found}, expected one of {', '.join(known)}{what}")
 
     def max_numa_nodes(self) -> int:
-        """``maxNUMANodes``: an integer above 1, of more than 1,024 so many."""
         found = MAX_NUMA_NODES
         for attribute in self.item.attributes or ():
             value = attribute.value or ""
@@ -167,7 +156,6 @@ class _TopologyReader:
         return found
 
     def zones(self) -> tuple[NumaZone, ...]:
-        """The NUMA zones in the order of their ids; zones of other types (sockets, cores) are none."""
         found: dict[int, NumaZone] = {}
         for zone in self.item.zones or ():
             if not self._is_numa(zone):
@@ -183,7 +171,6 @@ class _TopologyReader:
         return tuple(zone for _, zone in sorted(found.items()))
 
     def _is_numa(self, zone: ZoneEntry) -> bool:
-        """Letters of another case are meant to be the same."""
         if zone.type is None or zone.type.lower() != "node":
             return False
         if zone.type != "Node":
@@ -209,7 +196,6 @@ class _TopologyReader:
         self.note(f"no zone of type Node is read{there}, {what}")
 
     def check(self, numa: NumaNode, allocatable: Resources) -> None:
-        """Note sums that the node does not have, zones that contradict themselves, and zones without cpu or memory."""
         if not numa.zones:
             self._no_zones()
         for zone in numa.zones:
@@ -228,9 +214,6 @@ class _TopologyReader:
 
 
 def _amounts(resource: ZoneResource) -> tuple[int, int, int]:
-    """Capacity, allocatable and available; a missing one is the next one that is there, for ``available`` first
-    allocatable.
-    """
     capacity: int | None = resource.capacity
     allocatable: int | None = resource.allocatable
     available: int | None = resource.available
@@ -268,8 +251,6 @@ MOST_BEYOND = 40
 
 @dataclass(frozen=True, slots=True)
 class _BoundPod:
-    """``at``: seconds of its binding, None where unknown."""
-
     namespace: str
     name: str
     at: float | None
@@ -278,11 +259,9 @@ class _BoundPod:
 
     @property
     def age(self) -> tuple[float, float, str, str]:
-        """Sorts pods by their binding."""
         return (self.at or 0.0, self.created, self.namespace, self.name)
 
     def holds_zones(self, lists: frozenset[str]) -> bool:
-        """Whether exporters see it hold something of a zone once it runs."""
         if self.demand is None:
             return False
         staying = [each for each in self.demand.containers if each.stage is not Stage.INIT]
@@ -297,10 +276,7 @@ def caught_up(
     demands: DemandPool,
     findings: Findings,
 ) -> dict[str, NumaNode]:
-    """Bring ``available`` of every node up to date with the ``pods`` that have a node.
-
-    Findings are fingerprints that match nothing, and bound pods that the kubelet would refuse.
-    """
+    """Bring ``available`` of every node up to date with the ``pods`` that have a node."""
     aligning = {name: node for name, node in numa.items() if node.policy not in ("none", UNKNOWN) and node.zones}
     standing, ended = _by_node(pods, aligning, demands)
     items = {item.name: item for item in written}
@@ -443,24 +419,12 @@ def pod_hash(namespace: str, name: str) -> int:
 
 
 def sign(pods: Iterable[int]) -> str:
-    """Make the fingerprint of a set of pods from their hashes.
-
-    Examples
-    --------
-    >>> sign(pod_hash("production", name) for name in ("jaeger-dpgjk", "nginx-rt684", "envoy-g9m22"))
-    'pfp0v001607b76a0e9d3aeb4'
-    """
+    """Make the fingerprint of a set of pods from their hashes."""
     return f"{FINGERPRINT_PREFIX}{xxh64(b''.join(each.to_bytes(8, 'little') for each in sorted(pods))):016x}"
 
 
 def xxh64(text: bytes, seed: int = 0) -> int:
-    """Hash some bytes with XXH64.
-
-    Examples
-    --------
-    >>> f"{xxh64(b''):x} {xxh64(b'abc'):x}"
-    'ef46db3751d8e999 44bc2cf5ad770999'
-    """
+    """Hash some bytes with XXH64."""
     first, second, third, fourth, fifth = _PRIMES
     at = 0
     if len(text) >= 32:
@@ -497,3 +461,71 @@ def _word(text: bytes, at: int, size: int) -> int:
 
 def _rotated(value: int, bits: int) -> int:
     return (value << bits | value >> (64 - bits)) & _64_BITS
+
+
+_QOS_RESOURCES = ("cpu", "memory")
+
+
+class DemandPool:
+    """Reads demands; pods of one template share one object."""
+
+    def __init__(self) -> None:
+        self._by_spec: dict[object, NumaDemand | None] = {}
+
+    def of(self, spec: PodSpec) -> NumaDemand | None:
+        """Demands on zones; None where the pod is not Guaranteed and asks for no device."""
+        written = _written(spec)
+        if written not in self._by_spec:
+            self._by_spec[written] = _demand(spec)
+        return self._by_spec[written]
+
+
+def qos_class(spec: PodSpec) -> Qos:
+    """Quality of service class of a pod."""
+    stated = [spec.resources] if _pod_level(spec) else [each.resources for each, _ in _containers(spec)]
+    parts = [part or {} for each in stated if each is not None for part in (each.requests, each.limits)]
+    if not any(part.get(name) for part in parts for name in _QOS_RESOURCES):
+        return Qos.BEST_EFFORT
+    return Qos.GUARANTEED if all(map(_guaranteed, stated)) else Qos.BURSTABLE
+
+
+def _guaranteed(resources: ResourceRequirements | None) -> bool:
+    limits = (resources.limits if resources is not None else None) or {}
+    requests = container_requests(resources)
+    return all(limits.get(name) and limits[name] == requests.get(name) for name in _QOS_RESOURCES)
+
+
+def _containers(spec: PodSpec) -> Iterator[tuple[Container, Stage]]:
+    for each in spec.init_containers or ():
+        yield each, Stage.SIDECAR if is_sidecar(each) else Stage.INIT
+    for each in spec.containers or ():
+        yield each, Stage.APP
+
+
+def _pod_level(spec: PodSpec) -> bool:
+    if spec.resources is None:
+        return False
+    parts = (spec.resources.requests or {}, spec.resources.limits or {})
+    return any(name in _QOS_RESOURCES or name.startswith(HUGE_PAGES) for part in parts for name in part)
+
+
+def _demand(spec: PodSpec) -> NumaDemand | None:
+    containers = tuple(NumaContainer(each.name or "", stage, _requests(each)) for each, stage in _containers(spec))
+    demand = NumaDemand(qos_class(spec), containers, Resources.from_nano(spec.overhead or {}), _pod_level(spec))
+    devices = any(is_device(name) for each in demand.containers for name in each.requests)
+    return demand if demand.qos is Qos.GUARANTEED or devices else None
+
+
+def _requests(container: Container) -> Resources:
+    return Resources.from_nano(dict(container_requests(container.resources)))
+
+
+def _written(spec: PodSpec) -> object:
+    containers = tuple((each.name, stage, _stated(each.resources)) for each, stage in _containers(spec))
+    return containers, _stated(spec.resources), frozenset((spec.overhead or {}).items())
+
+
+def _stated(resources: ResourceRequirements | None) -> object:
+    if resources is None:
+        return None
+    return frozenset((resources.requests or {}).items()), frozenset((resources.limits or {}).items())

@@ -7,22 +7,6 @@ from enum import Enum
 
 from placer.quantity import Resources
 
-__all__ = [
-    "HUGE_PAGES",
-    "MAX_NUMA_NODES",
-    "SCOPES",
-    "STRICT",
-    "TOPOLOGY_MANAGER_POLICIES",
-    "UNKNOWN",
-    "NumaContainer",
-    "NumaDemand",
-    "NumaNode",
-    "NumaZone",
-    "Qos",
-    "Stage",
-    "is_device",
-]
-
 #: Policies of the kubelet's Topology Manager, weakest first.
 TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 #: Stands for a policy or scope that is written and not known: that kubelet may refuse any pod that it aligns.
@@ -39,10 +23,8 @@ _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 class NumaZone:
     """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
 
-    ``id``: number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first. ``capacity``: decides
-    widths of ``restricted``. ``available``: for the next pod: as the object states, less the amounts of bound pods that
-    it cannot know yet. ``lists``: resources that the zone names, those of which it has 0 too. ``costs``: distance to
-    each zone, by its name, sorted. No rule uses them.
+    ``id``: 0 .. 63. ``capacity``: decides widths of ``restricted``. ``available``: for the next pod. ``lists``:
+    resources that it names, also with 0. ``costs``: no rule uses them.
     """
 
     id: int
@@ -58,10 +40,8 @@ class NumaZone:
 class NumaNode:
     """Settings and zones of the kubelet of a node.
 
-    ``policy``: one of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: no pod with anything to align may go
-    there. ``scope``: one of :data:`SCOPES`: containers are aligned one by one, or the pod as a whole. ``zones``: in the
-    order of their ids, which are distinct. ``max_numa_nodes``: ``maxNUMANodes``: of so many zones it can choose. No
-    rule uses it, a scheduler's score does (``policies``).
+    ``policy``: of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`. ``scope``: of :data:`SCOPES`.
+    ``max_numa_nodes``: for a scheduler's score.
     """
 
     policy: str
@@ -71,7 +51,7 @@ class NumaNode:
 
     @property
     def strict(self) -> bool:
-        """Whether this kubelet refuses pods that it cannot align: only then C10 applies."""
+        """Whether C10 applies: this kubelet refuses pods that it cannot align."""
         return self.policy in STRICT
 
     @property
@@ -98,7 +78,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NumaContainer:
-    """A container as the kubelet aligns it; ``name`` is for people. A request left out is its limit."""
+    """A container as the kubelet aligns it; a request left out is its limit."""
 
     name: str = field(compare=False)
     stage: Stage
@@ -107,12 +87,10 @@ class NumaContainer:
 
 @dataclass(frozen=True, slots=True)
 class NumaDemand:
-    """A pod's demands on the zones of its node; equal ones are the same to every kubelet.
+    """A pod's demands on the zones of its node.
 
-    ``qos``: cpu, memory and hugepages are aligned for Guaranteed pods only. ``containers``: in the order of admission:
-    init containers and sidecars as written, then the others. ``overhead``: of the pod as a whole; counts with scope
-    pod. ``pod_level``: whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns
-    devices only.
+    ``containers``: in the order of admission. ``overhead``: counts with scope pod. ``pod_level``: requests are the
+    pod's, so only devices are aligned.
     """
 
     qos: Qos
@@ -127,5 +105,5 @@ class NumaDemand:
 
 
 def is_device(resource: str) -> bool:
-    """Whether a resource is aligned for pods of every QoS class, where a zone lists it."""
+    """Whether a resource is aligned for pods of every QoS class."""
     return resource not in _NATIVE and not resource.startswith(HUGE_PAGES)

@@ -125,7 +125,6 @@ def _run_today(
     rows: Sequence[ComparisonRow],
     todays: list[ComparisonRow],
 ) -> None:
-    """The same without the *what if*; where only that mends the instance, rows that say so."""
     from placer.laboratory.compare import ComparisonRow
 
     try:
@@ -144,7 +143,6 @@ def _run(
     arguments: dict[str, Any],
     phase: Callable[[str], None],
 ) -> None:
-    """Run every policy and add its row; ``when`` follows its name in the progress."""
     from placer.laboratory.compare import compare
 
     numbers, pods = itertools.count(1), counted(len(instance.pending), "pending pod")
@@ -163,7 +161,6 @@ def _run(
 
 
 def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """The rows of today, where there are any."""
     return [row.today for row in rows if row.today is not None]
 
 
@@ -222,7 +219,6 @@ def print_rows(
 
 
 def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> None:
-    """Print figures and values, of which pods the bounds are, and the meaning of marks."""
     names = [row.policy for row in rows]
     shown = _figures(rows)
     figures = columns_of(rows, shown, ("gangs by tier", "breaks"))
@@ -241,13 +237,11 @@ def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> N
 
 
 def _figures(rows: Sequence[ComparisonRow]) -> Mapping[str, Callable[[ComparisonRow], str]]:
-    """Figures to show: victims only where there are any."""
     evicts = any(row.victims for row in rows)
     return _FIGURES if evicts else {head: figure for head, figure in _FIGURES.items() if head != _VICTIMS}
 
 
 def _print_errors(rows: Sequence[ComparisonRow], terminal: Console) -> None:
-    """Print why rows have no result, or which bound they are beyond."""
     from rich.markup import escape
 
     for row in rows:
@@ -257,7 +251,6 @@ def _print_errors(rows: Sequence[ComparisonRow], terminal: Console) -> None:
 
 
 def _print_today(rows: list[ComparisonRow], terminal: Console) -> None:
-    """Print figures under the *what if* with those of today beside them."""
     both = [(row, row.today) for row in rows if row.today is not None and row.today.metrics is not None]
     if not both:
         return
@@ -283,12 +276,10 @@ def _value_pairs(both: _Both) -> list[Column]:
 
 
 def _pair(head: str, cells: Sequence[tuple[str, str]]) -> list[Column]:
-    """Two columns: under the *what if*, and today."""
     return [Column(f"{head}\n{when}", [pair[at] for pair in cells]) for at, when in enumerate(("what if", "today"))]
 
 
 def _value_pair(name: Value, both: _Both) -> list[Column]:
-    """One value; a dash where a priority is of groups that the *what if* adds or removes."""
     pairs = [(_value_of(row, name), _value_of(now, name)) for row, now in both]
     known = [each for pair in pairs for each in pair if each is not None]
     number = _amount(amount_digits(*known)) if is_amount(name.name) else _count
@@ -297,13 +288,11 @@ def _value_pair(name: Value, both: _Both) -> list[Column]:
 
 
 def _value_of(row: ComparisonRow, name: Value) -> int | None:
-    """The value of this name and priority; None where the row has none."""
     found = (each.value for each in row.objective)
     return next((value.value for value in found if replace(value, value=0) == name), None)
 
 
 def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
-    """What is wrong with rows that break rules: of each rule how often, and one of the times."""
     from rich.markup import escape
 
     for row in rows:
@@ -312,9 +301,6 @@ def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
         for rule, count in row.violations.items():
             more = f" (and {count - 1:,} more)" if count > 1 else ""
             terminal.print(f"  {rule}: {escape(legible(row.examples[rule]))}{more}")
-
-
-# ------------------------------------------------------------------------------------------------------------ figures
 
 
 #: What stands above a column of the first table to what stands in it; one of these is of words.
@@ -359,7 +345,6 @@ def _by_tier(row: ComparisonRow) -> str:
 
 
 def _of_bound(row: ComparisonRow) -> str:
-    """Share of the bound, marked where the bound is not one of such a placement."""
     weight = row.weight
     if weight is None or weight.bound is None:
         return "-"
@@ -369,11 +354,7 @@ def _of_bound(row: ComparisonRow) -> str:
     return f"{weight.value.value / weight.bound.value:.2%}{mark}"
 
 
-# ------------------------------------------------------------------------------------------------------------- values
-
-
 def _values(rows: Sequence[ComparisonRow]) -> Iterator[Column]:
-    """A column for each value; the first line is what is proved of the best."""
     for index, judged in enumerate(rows[0].objective):
         value, bound = judged.value, _bound(rows, index)
         lines = _value_head(value)
@@ -384,13 +365,11 @@ def _values(rows: Sequence[ComparisonRow]) -> Iterator[Column]:
 
 
 def _value_head(value: Value) -> list[str]:
-    """Lines of what stands above a value."""
     priority = [] if value.priority is None else [f"({value.priority:,})"]
     return textwrap.wrap(value_word(value.name), _HEAD) + priority
 
 
 def _amount(digits: int) -> Callable[[int], str]:
-    """Write amounts (micro-nodes) in nodes, with so many digits after the point."""
     return lambda value: f"{value / 1e6:,.{digits}f}"
 
 
@@ -399,21 +378,16 @@ def _count(value: int) -> str:
 
 
 def _beyond(row: ComparisonRow, index: int) -> str:
-    """The mark of a value that is better than its bound, because rules are broken."""
     return BROKEN if row.objective[index].beyond and row.violations else ""
 
 
 def _bound(rows: Sequence[ComparisonRow], index: int) -> int | None:
-    """What is proved of a value: of the first the same in all rows, further down only in those as good as the best."""
+    """The bound of the first value is the same in all rows, further down only in those as good as the best."""
     judged = (row.objective[index].bound for row in rows)
     return next((bound.value for bound in judged if bound is not None), None)
 
 
-# ------------------------------------------------------------------------------------------------------------- groups
-
-
 def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Console, selected: Selection) -> None:
-    """Print the groups that fare differently, the most important and largest first."""
     # What is bound already places nothing, so that every group would differ.
     asked, shown, words = [row for row in rows if row.policy != "as-is"], set(selected.groups(instance)), selected.words
     groups = [group for group in _differing(instance, asked) if group.key in shown]
@@ -446,13 +420,12 @@ def _differing(instance: Instance, rows: list[ComparisonRow]) -> list[Group]:
 
 
 def _fates(groups: list[Group], row: ComparisonRow, when: str = "") -> Column:
-    """What becomes of groups under one policy."""
     fates = {fate.group: fate for fate in row.groups}
     return Column(row.policy.replace(":", ":\n") + when, [_fate(group, fates.get(group.key)) for group in groups])
 
 
 def _fate(group: Group, fate: GroupFate | None) -> str:
-    """How many of its pending pods are bound; ``-`` for none, nothing where the group does not wait."""
+    """Nothing where the group does not wait."""
     if fate is None:
         return ""
     new = fate.placed - len(group.bound)

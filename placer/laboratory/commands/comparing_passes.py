@@ -1,4 +1,4 @@
-"""``compare --passes``: two series of saved passes, counts first, then the groups that differ, by rank."""
+"""``compare --passes``: two series of saved passes, counts first, then the groups that differ."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from placer.words import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placer.laboratory.pass_comparison import Look, PassComparison
-
-__all__ = ["SAYS", "compare_passes"]
+__all__ = ["compare_passes"]
 
 #: Groups that are shown; ``--json`` has all.
 _SHOWN = 30
@@ -54,12 +52,12 @@ _DECIDED = (
 
 
 def compare_passes(options: argparse.Namespace) -> int:
-    """Compare what two series of passes decided.
+    """Compare two series of passes.
 
     Raises
     ------
     UsageError
-        There is no such series, or something is given that decides nothing here.
+        There is no such series, or a flag is given that decides nothing here.
     """
     from placer.laboratory.pass_comparison import compare_series, read_series
 
@@ -69,32 +67,30 @@ def compare_passes(options: argparse.Namespace) -> int:
             "INSTANCE" if each == "instance" else f"--{each.strip('_').replace('_', '-')}" for each in ignored
         )
         raise UsageError(f"--passes: found {names}, expected none: the decisions of passes are compared as they are")
-    found = compare_series(*map(read_series, options.passes))
-    document = found.as_dict()
+    document = compare_series(*map(read_series, options.passes))
     if options.output not in (None, "-"):
         write(document, options.output)
     if options.json or options.output == "-":
         tell(document, options)
     else:
-        _print(found, console())
+        _print(document, console())
     return OK
 
 
-def _print(found: PassComparison, terminal: Console) -> None:
-    for name, series in (("old", found.old), ("new", found.new)):
+def _print(found: dict[str, Any], terminal: Console) -> None:
+    for name in ("old", "new"):
+        series = found[name]
         parts = [
-            f"{len(series.times):,} pass{'' if len(series.times) == 1 else 'es'}",
-            f"{counted(len(series.nodes), 'pod')} bound",
-            f"{len(series.evicted):,} evicted",
-            f"{len(series.moved):,} moved",
+            f"{series['passes']:,} pass{'' if series['passes'] == 1 else 'es'}",
+            f"{counted(series['boundPods'], 'pod')} bound",
+            f"{series['evictedPods']:,} evicted",
+            f"{series['movedPods']:,} moved",
         ]
-        terminal.print(
-            f"{name}: {series.source} (placer {', '.join(sorted(series.versions))}): {', '.join(parts)}", markup=False
-        )
-    terminal.print(
-        f"{counted(found.same_node, 'pod')} on the same node in both, {found.elsewhere:,} on another", style="bold"
-    )
-    shown = {name: count for name, count in found.counts.items() if count}
+        versions = ", ".join(series["versions"])
+        terminal.print(f"{name}: {series['source']} (placer {versions}): {', '.join(parts)}", markup=False)
+    same, other = found["pods"].values()
+    terminal.print(f"{counted(same, 'pod')} on the same node in both, {other:,} on another", style="bold")
+    shown = {name: count for name, count in found["groups"].items() if count}
     names = Column("new", list(shown))
     columns = [
         Column("groups", [f"{count:,}" for count in shown.values()]),
@@ -103,31 +99,28 @@ def _print(found: PassComparison, terminal: Console) -> None:
     terminal.print()
     for table in tables(names, columns, terminal.width):
         terminal.print(table)
-    _print_groups(found, terminal)
+    _print_groups(found["items"], terminal)
 
 
-def _print_groups(found: PassComparison, terminal: Console) -> None:
-    """The groups that differ, the most important first."""
-    if not found.differing:
+def _print_groups(differing: list[dict[str, Any]], terminal: Console) -> None:
+    if not differing:
         return
-    rest = f", the first {_SHOWN} of {len(found.differing):,}; --json has all" if len(found.differing) > _SHOWN else ""
+    rest = f", the first {_SHOWN} of {len(differing):,}; --json has all" if len(differing) > _SHOWN else ""
     terminal.print(f"\nGroups that differ, by priority{rest}")
-    items = found.differing[:_SHOWN]
-    names = Column("group", [f"{each.group.namespace}/{each.group.name}" for each in items], text=True, most=36)
+    items = differing[:_SHOWN]
+    groups = [f"{each['group']['namespace']}/{each['group']['name']}" for each in items]
     columns = [
-        Column("priority", ["-" if each.priority is None else f"{each.priority:,}" for each in items]),
-        Column("new", [each.difference for each in items], text=True),
-        Column("old has", [_words(each.old) for each in items], text=True, most=40),
-        Column("new has", [_words(each.new) for each in items], text=True, most=40),
+        Column("priority", ["-" if each["priority"] is None else f"{each['priority']:,}" for each in items]),
+        Column("new", [each["difference"] for each in items], text=True),
+        Column("old has", [_words(each["old"]) for each in items], text=True, most=40),
+        Column("new has", [_words(each["new"]) for each in items], text=True, most=40),
     ]
-    for table in tables(names, columns, terminal.width):
+    for table in tables(Column("group", groups, text=True, most=36), columns, terminal.width):
         terminal.print(table)
 
 
-def _words(look: Look) -> str:
-    """What became of a group in one series."""
-    said: dict[str, Any] = look.as_dict()
-    if not look.admitted:
+def _words(said: dict[str, Any]) -> str:
+    if not said["admitted"]:
         return f"waits: {said['reason'] or '-'}"
     where = said["node"] or said["hyperNode"] or ("-" if said["tier"] is None else "the whole tree")
     tier = "" if said["tier"] is None else f", tier {said['tier']}"

@@ -63,7 +63,6 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _values(options: argparse.Namespace, flags: Iterable[Option]) -> dict[str, Any]:
-    """Options of the family that are given, by name."""
     given = ((flag, getattr(options, f"option_{flag.name}")) for flag in flags)
     return {
         flag.name: value if flag.switch else flag.parse(value) for flag, value in given if value not in (None, False)

@@ -6,13 +6,10 @@ import argparse
 import csv
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from placer.errors import UsageError
 from placer.terminal import OK, add_command, add_output, headed, tell, writable
-
-if TYPE_CHECKING:
-    from placer.laboratory.figures.content import Figure
 
 __all__ = ["add_plot"]
 
@@ -21,7 +18,7 @@ NAMES = ("profile", "placed", "size", "gap")
 TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or the output of `placer compare --json`.
 profile: the share of instances on which a policy places a given part of the best result. placed: placed weight over
 the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: weight that is not
-placed yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv) do not."""
+placed yet, over time. The extra `lab` has the libraries that it needs."""
 
 
 def add_plot(commands: Any) -> None:
@@ -47,7 +44,7 @@ def _plot(options: argparse.Namespace) -> int:
     return OK
 
 
-def _write(figure: Figure, target: Path) -> None:
+def _write(figure: dict[str, Any], target: Path) -> None:
     from placer.laboratory.figures.drawing import draw
 
     if target.suffix != ".csv":
@@ -60,20 +57,22 @@ def _write(figure: Figure, target: Path) -> None:
         raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
 
 
-def _write_table(figure: Figure, file: TextIO) -> None:
-    csv.writer(file, lineterminator="\n").writerows(figure.table())
+def _write_table(figure: dict[str, Any], file: TextIO) -> None:
+    from placer.laboratory.figures.content import table
+
+    csv.writer(file, lineterminator="\n").writerows(table(figure))
 
 
-def _tell(figure: Figure, target: Path | None, options: argparse.Namespace) -> None:
-    """Print the figure's numbers, or what was drawn; what is left out beside them."""
+def _tell(figure: dict[str, Any], target: Path | None, options: argparse.Namespace) -> None:
+    series = [each for panel in figure["panels"] for each in panel["series"]]
     if options.json:
-        document = headed("Figure", {"file": None if target is None else str(target), **figure.as_dict()})
-        tell(document, options, (series.name for panel in figure.panels for series in panel.series))
+        document = headed("Figure", {"file": None if target is None else str(target), **figure})
+        tell(document, options, (each["name"] for each in series))
         return
     if target is None:
         _write_table(figure, sys.stdout)
     else:
-        count = sum(len(series.points) for panel in figure.panels for series in panel.series)
-        print(f"{target}: {figure.panels[0].title}; {count:,} points")
-    for text in figure.left_out:
+        count = sum(len(each["points"]) for each in series)
+        print(f"{target}: {figure['panels'][0]['title']}; {count:,} points")
+    for text in figure["leftOut"]:
         print(f"left out: {text}", file=sys.stderr if target is None else sys.stdout)

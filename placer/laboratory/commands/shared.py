@@ -1,4 +1,4 @@
-"""What ``compare`` and ``sweep`` share: configurations of policies, columns of figures, and notes below the tables."""
+"""Shared by ``compare`` and ``sweep``: configurations of policies, columns of figures, and notes below the tables."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def scheduler_configs(paths: Sequence[str], scheduler_name: str | None = None) -
 
 
 def columns_of(rows: Sequence[T], figures: Mapping[str, Callable[[T], str]], texts: Sequence[str] = ()) -> list[Column]:
-    """A column for each figure, by what stands above it; those of words are among ``texts``."""
+    """A column for each figure, by its head; those of words are among ``texts``."""
     return [Column(head, [of(row) for row in rows], text=head in texts) for head, of in figures.items()]
 
 
 def print_notes(notes: Mapping[str, Iterable[str]], terminal: Console) -> None:
-    """Say what is not mimicked; ``notes`` are policy to what is to be said of it, the same of several is said once."""
+    """Print notes, policy to its notes, on parts that are not mimicked; each once."""
     policies: dict[str, list[str]] = {}
     for policy, told in notes.items():
         for note in told:

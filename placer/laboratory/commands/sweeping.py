@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from placer.laboratory.sweep.records import Key, RunRecord, Store
     from placer.laboratory.sweep.runs import Run
-    from placer.laboratory.sweep.statistics import Duel, Median, SweepRow
 
 __all__ = ["add_sweep"]
 
@@ -108,7 +108,6 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace, *, aloud: bool) -> int:
-    """Print the lines where they have not been written yet; the exit code."""
     if not aloud:
         _show(lines, before, options)
     return _exit_code(lines, strict=options.strict)
@@ -145,6 +144,9 @@ def _show(lines: list[RunRecord], known: int, options: argparse.Namespace) -> No
 def _plan(options: argparse.Namespace) -> list[Run]:
     from placer.laboratory.sweep.runs import parse_seeds, plan
 
+    if not (options.output == "-" or options.json):
+        import placer.laboratory.sweep.statistics  # noqa: F401  # a missing library shows before hours of runs
+
     return plan(
         options.word,
         seeds=parse_seeds(options.seeds),
@@ -158,7 +160,6 @@ def _plan(options: argparse.Namespace) -> list[Run]:
 
 
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
-    """Carry out what is not known yet, and show on a terminal what goes on."""
     from placer.laboratory.sweep.runs import sweep
     from placer.progress import Progress
 
@@ -172,7 +173,6 @@ def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRec
 
 
 def _workers(options: argparse.Namespace) -> int:
-    """Solver threads of a run, so that all jobs together use the cores this process may use."""
     given: int | None = options.workers
     jobs: int = options.jobs
     if given is not None:
@@ -186,7 +186,7 @@ def _print(lines: list[RunRecord], known: int) -> None:
     from placer.laboratory.sweep.statistics import duels, rows
 
     terminal = console()
-    found_rows = rows(lines)
+    found_rows = list(rows(lines).itertuples(index=False))
     _print_tables(found_rows, terminal)
     print_notes(_notes(found_rows), terminal)
     _print_findings(lines, terminal)
@@ -209,23 +209,22 @@ def _print(lines: list[RunRecord], known: int) -> None:
 
 
 #: What stands above a column of an instance's table to what stands in it; ``-`` where nothing is known.
-_FIGURES: Mapping[str, Callable[[SweepRow], str]] = {
+_FIGURES: Mapping[str, Callable[[Any], str]] = {
     "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
     "% of planted\nmedian": lambda row: _median(row.over_planted, 100),
     "% of planted\nworst": lambda row: _shown(row.worst_over_planted, 100),
     "% of bound\nmedian": lambda row: _marked(_median(row.of_bound, 100), row),
     "% of bound\nworst": lambda row: _marked(_shown(row.worst_of_bound, 100), row),
     "OPTI-\nMAL": lambda row: str(row.optimal),
-    "first s\nmedian": lambda row: _shown(None if row.first is None else row.first.value),
+    "first s\nmedian": lambda row: _shown(row.first and row.first[0]),
     "total s\nmedian": lambda row: _median(row.seconds),
     "total s\nworst": lambda row: _shown(row.worst_seconds),
-    "peak\nMiB": lambda row: "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
+    "peak\nMiB": lambda row: _shown(row.peak_memory_mib, digits=0),
     "breaks": lambda row: ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
 }
 
 
-def _print_tables(found: list[SweepRow], terminal: Console) -> None:
-    """Print a table for each instance, and what a mark in them says."""
+def _print_tables(found: list[Any], terminal: Console) -> None:
     from rich.markup import escape
 
     for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
@@ -238,8 +237,7 @@ def _print_tables(found: list[SweepRow], terminal: Console) -> None:
         terminal.print(f"\n{BREAKS}")
 
 
-def _notes(found: Iterable[SweepRow]) -> dict[str, dict[str, None]]:
-    """Policy to what is not mimicked of it, on any instance."""
+def _notes(found: Iterable[Any]) -> dict[str, dict[str, None]]:
     notes: dict[str, dict[str, None]] = {}
     for row in found:
         notes.setdefault(row.policy, {}).update(dict.fromkeys(row.notes))
@@ -247,7 +245,6 @@ def _notes(found: Iterable[SweepRow]) -> dict[str, dict[str, None]]:
 
 
 def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
-    """Tell the findings of each instance, once for all its seeds and policies."""
     found: dict[str, Counter[str]] = {}
     for line in lines:
         if line.findings:
@@ -259,20 +256,18 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         say([f"  {instance}: {told}"])
 
 
-def _marked(share: str, row: SweepRow) -> str:
-    """A share of what is proved, marked where a run breaks rules."""
+def _marked(share: str, row: Any) -> str:
     return f"{share}{BROKEN}" if row.violations and row.of_bound is not None else share
 
 
-def _median(value: Median | None, factor: int = 1) -> str:
-    """The median and, of more than one run, its interval."""
-    if value is None or not value.confidence:
-        return _shown(None if value is None else value.value, factor)
-    return f"{_shown(value.value, factor)} [{_shown(value.low, factor)} {_shown(value.high, factor)}]"
+def _median(value: tuple[float, float, float, int] | None, factor: int = 1) -> str:
+    if value is None or value[-1] == 1:
+        return _shown(value and value[0], factor)
+    middle, low, high = (_shown(each, factor) for each in value[:3])
+    return f"{middle} [{low} {high}]"
 
 
-def _competition(found: list[Duel]) -> Any:
-    """Make the table of every policy against every other."""
+def _competition(found: Iterable[tuple[Any, ...]]) -> Any:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -280,11 +275,12 @@ def _competition(found: list[Duel]) -> Any:
         table.add_column(head, overflow="fold")
     for head in ("better", "equal", "worse", "undecided"):
         table.add_column(head, justify="right", no_wrap=True)
-    for duel in found:
-        counts = (duel.wins, duel.ties, duel.losses, duel.open)
-        table.add_row(duel.first, duel.second, *(f"{count:,}" for count in counts))
+    for first, second, *counts in found:
+        table.add_row(first, second, *(f"{count:,}" for count in counts))
     return table
 
 
-def _shown(value: float | None, factor: int = 1) -> str:
-    return "-" if value is None else f"{factor * value:.{1 if factor == 1 else 2}f}"
+def _shown(value: float | None, factor: int = 1, digits: int | None = None) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{factor * value:,.{digits}f}" if digits is not None else f"{factor * value:.{1 if factor == 1 else 2}f}"

@@ -1,307 +1,186 @@
-"""What a figure shows, as numbers: panels with axes and series, and what had to be left out.
-
-A series says all that is drawn of it, so that its numbers can be read and tested without a picture, and are a table.
-"""
+"""A figure as numbers: panels with axes and series, and the runs that are left out; also a table."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from itertools import repeat
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import linear_regression, median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from placer.errors import BadInstance, Fault
-from placer.laboratory.figures.measured import MeasuredRun
 from placer.laboratory.sweep.statistics import median_of
 from placer.words import counted
 
-__all__ = ["FIGURES", "Axis", "Figure", "Panel", "Point", "Series", "make_figure"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FIGURES", "make_figure", "table"]
+
+#: Why runs are not drawn, and which: a column of booleans.
+_REASONS: Mapping[str, Callable[[pd.DataFrame], Any]] = {
+    "that failed": lambda runs: runs.failed,
+    "of placements that break rules": lambda runs: runs.broken,
+    "without a placed weight or an error": lambda runs: ~runs.failed & runs.placed.isna(),
+    "without a placed weight": lambda runs: runs.placed.isna(),
+    "of which nothing is known to compare with": lambda runs: ~(runs.most > 0),
+    "with one answer and no trace": lambda runs: runs.trace.map(len) == 0,
+    "whose number of nodes is not stated": lambda runs: ~(runs.nodes > 0),
+    "without seconds": lambda runs: ~(runs.seconds > 0),
+}
+FAILED, BREAKING, UNTOLD, NO_WEIGHT, NOTHING_KNOWN, ONE_ANSWER, NO_SIZE, NO_SECONDS = _REASONS
+
+#: Seconds; a logarithmic axis has no zero.
+MOMENT = 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """An axis: what stands beside it, whether it is logarithmic, and the names of its whole numbers (0, 1, ...), where
-    it has names; one with names is drawn upright, the first name at the top.
+def make_figure(name: str, runs: pd.DataFrame) -> dict[str, Any]:
+    """Make a figure of :data:`FIGURES`; a :class:`BadInstance` says what is missing where no run has what it shows.
+
+    An axis with ``names`` of 0, 1, ... is upright, the first at the top. A series has points with an interval ``low``
+    to ``high``, and a ``kind``: ``steps`` (each height holds up to the next point), ``line``, ``points``, or ``dots``
+    with intervals. ``of`` is the series whose colour it has.
     """
-
-    label: str
-    log: bool = False
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point, and an interval around its height where there is one."""
-
-    x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Points of one name. ``kind`` is ``steps`` (each height holds up to the next point), ``line``, ``points``, or
-    ``dots`` with intervals, beside those of other series; ``of`` is the series it belongs to, whose colour it has.
-    """
-
-    name: str
-    kind: str
-    points: tuple[Point, ...]
-    of: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One pair of axes."""
-
-    title: str
-    x: Axis
-    y: Axis
-    series: tuple[Series, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """Panels side by side, and in words what could not be drawn."""
-
-    name: str
-    panels: tuple[Panel, ...]
-    left_out: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        plain = asdict(self)
-        plain["leftOut"] = plain.pop("left_out")
-        return plain
-
-    def table(self) -> list[tuple[str, ...]]:
-        """Every point as a row, the head first; on an axis with names ``x`` is a name."""
-        rows: list[tuple[str, ...]] = [("figure", "panel", "series", "x", "y", "low", "high")]
-        for panel in self.panels:
-            for series in panel.series:
-                for point in series.points:
-                    x = panel.x.names[int(point.x)] if panel.x.names else _number(point.x)
-                    heights = map(_number, (point.y, point.low, point.high))
-                    rows.append((self.name, panel.title, series.name, x, *heights))
-        return rows
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
-
-
-#: Why a run is not drawn, and whether that is so.
-Check = tuple[str, Callable[[MeasuredRun], bool]]
-
-
-@dataclass
-class _LeftOut:
-    """Counts what is not drawn, and why."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def keep(self, runs: Iterable[MeasuredRun], *checks: Check) -> list[MeasuredRun]:
-        """Runs that no check finds fault with; the first one that does is counted."""
-        kept = []
-        for run in runs:
-            why = next((text for text, bad in checks if bad(run)), None)
-            if why is None:
-                kept.append(run)
-            else:
-                self.counts[why] += 1
-        return kept
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        return tuple(f"{count:,} runs {why}" for why, count in self.counts.items())
-
-
-FAILED: Check = ("that failed", lambda run: run.failed)
-BREAKING: Check = ("of placements that break rules", lambda run: run.broken)
-UNTOLD: Check = ("without a placed weight or an error", lambda run: not run.failed and run.placed is None)
-NO_WEIGHT: Check = ("without a placed weight", lambda run: run.placed is None)
-NOTHING_KNOWN: Check = ("of which nothing is known to compare with", lambda run: not run.most)
-ONE_ANSWER: Check = ("with one answer and no trace", lambda run: not run.trace)
-NO_SIZE: Check = ("whose number of nodes is not stated", lambda run: not run.nodes)
-NO_SECONDS: Check = ("without seconds", lambda run: not run.seconds)
-
-
-def make_figure(name: str, runs: Sequence[MeasuredRun]) -> Figure:
-    """Make a figure.
-
-    Parameters
-    ----------
-    name
-        One of :data:`FIGURES`.
-    runs
-        What :func:`~placer.laboratory.figures.measured.read_runs` returned.
-
-    Raises
-    ------
-    BadInstance
-        No run has what the figure shows; the fault says what is missing.
-    """
-    left_out = _LeftOut()
+    left_out: Counter[str] = Counter()
     panels = FIGURES[name](runs, left_out)
-    if not any(series.points for panel in panels for series in panel.series):
-        found = "; ".join(left_out.told)
+    words = [f"{count:,} runs {why}" for why, count in left_out.items()]
+    if not any(series["points"] for panel in panels for series in panel["series"]):
         expected = "runs that this figure can show"
-        files = dict.fromkeys(run.file for run in runs)
-        raise BadInstance([Fault(path, None, "", name, found, expected) for path in files])
-    return Figure(name, tuple(panels), left_out.told)
+        raise BadInstance([Fault(path, None, "", name, "; ".join(words), expected) for path in runs.file.unique()])
+    return {"name": name, "panels": panels, "leftOut": words}
 
 
-def _by_policy(runs: Iterable[MeasuredRun]) -> dict[str, list[MeasuredRun]]:
-    found: dict[str, list[MeasuredRun]] = {}
-    for run in runs:
-        found.setdefault(run.policy, []).append(run)
-    return found
+def table(figure: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Every point as a row, the head first; on an axis with names ``x`` is a name."""
+    rows: list[tuple[str, ...]] = [("figure", "panel", "series", "x", "y", "low", "high")]
+    for panel in figure["panels"]:
+        names = panel["x"]["names"]
+        for series in panel["series"]:
+            for point in series["points"]:
+                x, *heights = ("" if value is None else f"{value:.6g}" for value in point.values())
+                name = names[point["x"]] if names else x
+                rows.append((figure["name"], panel["title"], series["name"], name, *heights))
+    return rows
 
 
-def _profile(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
+def _kept(runs: pd.DataFrame, left_out: Counter[str], *reasons: str) -> pd.DataFrame:
+    """Runs that no reason is against; the first one that is gets counted."""
+    why = np.select([_REASONS[reason](runs) for reason in reasons], reasons, "")
+    left_out.update(why[why != ""].tolist())
+    return runs[why == ""]
+
+
+def _axis(label: str, *, log: bool = False, names: Sequence[str] = ()) -> dict[str, Any]:
+    return {"label": label, "log": log, "names": list(names)}
+
+
+def _panel(title: str, x: dict[str, Any], y: dict[str, Any], series: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"title": title, "x": x, "y": y, "series": list(series)}
+
+
+def _series(
+    name: str,
+    kind: str,
+    points: Iterable[tuple[float, float]],
+    intervals: Iterable[tuple[float | None, float | None]] = repeat((None, None)),
+    of: str = "",
+) -> dict[str, Any]:
+    drawn = [{"x": x, "y": y, "low": low, "high": high} for (x, y), (low, high) in zip(points, intervals, strict=False)]
+    return {"name": name, "kind": kind, "points": drawn, "of": of}
+
+
+def _profile(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
     """Share of instances on which a policy places at least 1/x of the best (Dolan and Moré, 2002).
 
-    A run that failed, or breaks a rule, is at no distance from the best. Instances that not every policy was run on are
-    left out, so that all are measured by the same ones.
+    A run that failed, or breaks a rule, is at no finite distance. Only instances with a run of every policy count.
     """
-    common = _common(left_out.keep(runs, UNTOLD), left_out)
-    ratios: dict[str, list[float]] = defaultdict(list)
-    for case in common:
-        best = max(map(_weight, case))
-        for run in case:
-            ratios[run.policy].append(_ratio(best, _weight(run)))
-    end = max((ratio for found in ratios.values() for ratio in found if ratio < math.inf), default=1.0)
-    series = tuple(Series(policy, "steps", _shares(found, end)) for policy, found in ratios.items())
-    x = Axis("placed weight of the best over that of the policy")
-    return [Panel(f"Performance profile, {counted(len(common), 'instance')}", x, Axis("share of instances"), series)]
-
-
-def _common(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[list[MeasuredRun]]:
-    """Runs by instance and seed, of those that every policy was run on."""
-    policies = {run.policy for run in runs}
-    by_case: dict[tuple[str, int], dict[str, MeasuredRun]] = defaultdict(dict)
-    for run in runs:
-        by_case[run.instance, run.seed][run.policy] = run
-    common = [list(case.values()) for case in by_case.values() if len(case) == len(policies)]
-    rest = sum(map(len, by_case.values())) - sum(map(len, common))
-    if rest:
-        left_out.counts["of instances that not every policy was run on"] += rest
-    return common
-
-
-def _ratio(best: int, weight: int) -> float:
-    """The best over a weight; without end where there is none beside a best."""
-    if weight:
-        return best / weight
-    return math.inf if best else 1.0
-
-
-def _weight(run: MeasuredRun) -> int:
-    return 0 if run.failed or run.broken else run.placed or 0
-
-
-def _shares(ratios: Sequence[float], end: float) -> tuple[Point, ...]:
-    """How many are at most so far from the best, from 1 to ``end``."""
-    finite = sorted({1.0, end, *(ratio for ratio in ratios if ratio < math.inf)})
-    return tuple(Point(x, sum(ratio <= x for ratio in ratios) / len(ratios)) for x in finite)
-
-
-def _placed(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
-    """Placed weight over the optimum, or what is known of it: the median of each family, with its interval."""
-    kept = left_out.keep(runs, FAILED, BREAKING, NO_WEIGHT, NOTHING_KNOWN)
-    instances = list(dict.fromkeys(run.instance for run in kept))
+    kept = _kept(runs, left_out, UNTOLD)
+    weight = kept.placed.fillna(0).mask(kept.failed | kept.broken, 0)
+    cases = kept.assign(weight=weight).drop_duplicates(["instance", "seed", "policy"], keep="last")
+    weights = cases.set_index(["instance", "seed", "policy"]).weight.unstack("policy", sort=False)
+    common = weights.dropna()
+    rest = weights.count().sum() - common.size
+    left_out.update({"of instances that not every policy was run on": int(rest)} if rest else {})
+    ratios = common.rdiv(common.max(axis="columns"), axis="index").fillna(1.0)
+    end = max(ratios.replace(math.inf, 1.0).max(), default=1.0)
     series = []
-    for policy, found in _by_policy(kept).items():
-        points = []
-        for index, instance in enumerate(instances):
-            shares = [100 * (run.placed or 0) / (run.most or 1) for run in found if run.instance == instance]
-            middle = median_of(shares)
-            if middle is not None:
-                points.append(Point(index, middle.value, middle.low, middle.high))
-        series.append(Series(policy, "dots", tuple(points)))
-    names = tuple(map(_short, instances))
-    y = Axis("placed weight, % of the optimum or its bound")
-    return [Panel("Placed over the optimum, median", Axis("family or instance", names=names), y, tuple(series))]
+    for policy, found in ratios.items() if len(ratios) else ():
+        ends = sorted({1.0, float(end), *(ratio for ratio in found.tolist() if ratio < math.inf)})
+        series.append(_series(policy, "steps", [(x, float((found <= x).mean())) for x in ends]))
+    x = _axis("placed weight of the best over that of the policy")
+    return [_panel(f"Performance profile, {counted(len(common), 'instance')}", x, _axis("share of instances"), series)]
+
+
+def _placed(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
+    kept = _kept(runs, left_out, FAILED, BREAKING, NO_WEIGHT, NOTHING_KNOWN)
+    instances = kept.instance.unique().tolist()
+    shares = 100 * kept.placed / kept.most
+    series = []
+    for policy, found in shares.groupby(kept.policy, sort=False):
+        middles = found.groupby(kept.instance).agg(median_of)
+        places = [index for index, instance in enumerate(instances) if instance in middles]
+        values = [middles[instances[index]] for index in places]
+        points = [(index, value[0]) for index, value in zip(places, values, strict=True)]
+        series.append(_series(policy, "dots", points, [value[1:3] for value in values]))
+    y = _axis("placed weight, % of the optimum or its bound")
+    x = _axis("family or instance", names=[_short(instance) for instance in instances])
+    return [_panel("Placed over the optimum, median", x, y, series)]
 
 
 def _short(instance: str) -> str:
-    """A name that fits beside an axis: of a file without its folder and endings, of a family in short lines."""
     path = Path(instance)
     if " " not in instance and (len(path.parts) > 1 or path.suffix):
         return path.name.split(".")[0]
     return textwrap.fill(instance, 40, break_on_hyphens=False)
 
 
-def _size(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
-    """Seconds and memory by number of nodes, each with the line of least squares in the logarithms and its slope."""
-    kept = left_out.keep(runs, FAILED, NO_SIZE, NO_SECONDS)
-    seconds = _by_size(kept, lambda run: run.seconds)
-    memory = _by_size(kept, lambda run: run.memory)
-    nodes = Axis("nodes", log=True)
+def _size(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
+    kept = _kept(runs, left_out, FAILED, NO_SIZE, NO_SECONDS)
+    nodes = _axis("nodes", log=True)
+    seconds, memory = _axis("seconds of the whole call", log=True), _axis("peak memory, MiB", log=True)
     return [
-        Panel("Time by size", nodes, Axis("seconds of the whole call", log=True), seconds),
-        Panel("Memory by size", nodes, Axis("peak memory, MiB", log=True), memory),
+        _panel("Time by size", nodes, seconds, _by_size(kept, "seconds")),
+        _panel("Memory by size", nodes, memory, _by_size(kept, "memory")),
     ]
 
 
-def _by_size(runs: Sequence[MeasuredRun], measure: Callable[[MeasuredRun], float | None]) -> tuple[Series, ...]:
-    series: list[Series] = []
-    for policy, found in _by_policy(runs).items():
-        pairs = sorted((float(run.nodes or 1), value) for run in found if (value := measure(run)))
-        points = tuple(Point(x, y) for x, y in pairs)
-        series.append(Series(policy, "points", points))
-        fit = _fit(pairs)
-        if fit is not None:
-            slope, height = fit
-            ends = (pairs[0][0], pairs[-1][0])
-            line = tuple(Point(x, math.exp(height + slope * math.log(x))) for x in ends)
-            series.append(Series(f"{policy}: slope {slope:.2f}", "line", line, of=policy))
-    return tuple(series)
-
-
-def _fit(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Slope and height of the line of least squares through the logarithms; None of a single size."""
-    logs = [(math.log(x), math.log(y)) for x, y in pairs]
-    if len({x for x, _ in logs}) < 2:
-        return None
-    mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs, strict=True))
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
-    return slope, mean_y - slope * mean_x
-
-
-def _gap(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
-    """How much of the optimum, or of what is known of it, is not placed yet: the median of all runs of a method.
-
-    Before the first answer nothing is placed.
-    """
-    kept = left_out.keep(runs, FAILED, NOTHING_KNOWN, ONE_ANSWER)
+def _by_size(runs: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
     series = []
-    for policy, found in _by_policy(kept).items():
-        times = sorted({seconds for run in found for seconds, _ in run.trace})
-        ends = [run.seconds for run in found if run.seconds]
-        times += [max(ends)] if ends and max(ends) > times[-1] else []
-        points = tuple(Point(max(time, MOMENT), median(_missing(run, time) for run in found)) for time in times)
-        series.append(Series(policy, "steps", points))
-    y = Axis("not placed yet, % of the optimum or its bound", log=True)
-    return [Panel(f"Gap over time, median of {len(kept)} runs", Axis("seconds", log=True), y, tuple(series))]
+    for policy, found in runs.groupby("policy", sort=False):
+        pairs = sorted(found.loc[found[measure] > 0, ["nodes", measure]].itertuples(index=False, name=None))
+        series.append(_series(policy, "points", pairs))
+        if len({x for x, _ in pairs}) > 1:
+            slope, height = linear_regression(*zip(*np.log(pairs).tolist(), strict=True))
+            line = [(x, math.exp(height + slope * math.log(x))) for x in (pairs[0][0], pairs[-1][0])]
+            series.append(_series(f"{policy}: slope {slope:.2f}", "line", line, of=policy))
+    return series
 
 
-MOMENT = 0.001  #: seconds; a logarithmic axis has no zero
+def _gap(runs: pd.DataFrame, left_out: Counter[str]) -> list[dict[str, Any]]:
+    kept = _kept(runs, left_out, FAILED, NOTHING_KNOWN, ONE_ANSWER)
+    series = []
+    for policy, found in kept.groupby("policy", sort=False):
+        times = sorted({seconds for trace in found.trace for seconds, _ in trace})
+        times += [end] if (end := float(found.seconds.max())) > times[-1] else []
+        runs_of = list(zip(found.trace, found.most, strict=True))
+        points = ((max(time, MOMENT), median(_missing(*each, time) for each in runs_of)) for time in times)
+        series.append(_series(policy, "steps", points))
+    y = _axis("not placed yet, % of the optimum or its bound", log=True)
+    return [_panel(f"Gap over time, median of {len(kept)} runs", _axis("seconds", log=True), y, series)]
 
 
-def _missing(run: MeasuredRun, time: float) -> float:
-    """Share that is not placed at that time, in percent."""
-    placed = [weight for seconds, weight in run.trace if seconds <= time]
-    return 100 * max(0.0, 1 - (placed[-1] if placed else 0) / (run.most or 1))
+def _missing(trace: Sequence[tuple[float, int]], most: float, time: float) -> float:
+    placed = [weight for seconds, weight in trace if seconds <= time]
+    return 100 * max(0.0, 1 - (placed[-1] if placed else 0) / most)
 
 
 #: Figures by name.
-FIGURES: Mapping[str, Callable[[Sequence[MeasuredRun], _LeftOut], list[Panel]]] = {
+FIGURES: Mapping[str, Callable[[pd.DataFrame, Counter[str]], list[dict[str, Any]]]] = {
     "profile": _profile,
     "placed": _placed,
     "size": _size,

@@ -11,7 +11,6 @@ from placer.errors import UsageError
 from placer.extras import how_to_install
 from placer.gpus import gpus_in
 from placer.instance import Instance, Pod
-from placer.laboratory.figures.content import Figure, Panel, Series
 from placer.placement import Placement
 from placer.quantity import Resources
 
@@ -35,16 +34,9 @@ APART = 50
 LINEAR = 0.01
 
 
-def draw(figure: Figure, target: str | Path) -> None:
-    """Draw a figure into a file.
-
-    Parameters
-    ----------
-    figure
-        What is drawn.
-    target
-        The ending says the format: ``.pdf``, ``.svg`` or ``.png``. In an SVG texts are texts, and each series is a
-        group whose id is ``series:`` and its name.
+def draw(figure: Mapping[str, Any], target: str | Path) -> None:
+    """Draw a figure into a ``.pdf``, ``.svg`` or ``.png``; in an SVG each series is a group with the id ``series:`` and
+    its name.
 
     Raises
     ------
@@ -54,11 +46,12 @@ def draw(figure: Figure, target: str | Path) -> None:
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure as Canvas
 
-    path = Path(target)
+    path, panels = Path(target), figure["panels"]
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "placer", "font.size": 9}):
-        size = WIDTH * len(figure.panels), max(HEIGHT, 1 + max(map(_height_of_names, figure.panels)))
-        canvas = Canvas(figsize=size, layout="constrained")
-        for axes, panel in zip(canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True):
+        canvas = Canvas(
+            figsize=(WIDTH * len(panels), max(HEIGHT, 1 + max(map(_height_of_names, panels)))), layout="constrained"
+        )
+        for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _draw_panel(axes, panel)
         date = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else {}
         try:
@@ -71,25 +64,20 @@ def _matplotlib() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise UsageError(f"figures need matplotlib, found none: {how_to_install('plot')}") from None
+        raise UsageError(f"figures need matplotlib, found none: {how_to_install('lab')}") from None
     return matplotlib
 
 
 def draw_nodes(instance: Instance, placement: Placement, title: str, axes: Any = None) -> Any:
-    """Draw what pods take of the nodes: a column for each node, leaf by leaf, a square for each GPU.
+    """Draw the load of the nodes: a column for each node, leaf by leaf, a square for each GPU, else for a tenth of a
+    node.
 
-    Where no node has GPUs, a square is a tenth of a node. Pods of one group have one colour, what ran before is grey.
+    Pods of one group have one colour, running pods are grey.
 
     Parameters
     ----------
-    instance
-        The problem.
-    placement
-        Where pending pods go.
-    title
-        What stands above.
     axes
-        Where to draw; default: a new figure.
+        Default: a new figure.
 
     Raises
     ------
@@ -116,7 +104,6 @@ def draw_nodes(instance: Instance, placement: Placement, title: str, axes: Any =
 def _draw_blocks(
     axes: Any, instance: Instance, placement: Placement, columns: Mapping[str, int], *, in_gpus: bool
 ) -> None:
-    """Draw a block for each pod on top of those that are on its node already."""
     tops, wide = dict.fromkeys(columns, 0.0), 0.9 if len(columns) <= APART else 1.0
     for pod, node, colour in _coloured(instance, placement):
         height = gpus_in(pod.requests) if in_gpus else 10 * _share(pod.requests, instance.nodes[node].allocatable)
@@ -125,7 +112,6 @@ def _draw_blocks(
 
 
 def _coloured(instance: Instance, placement: Placement) -> Iterator[tuple[Pod, str, str]]:
-    """Pods with their nodes and colours, those that run before those that are placed."""
     yield from ((pod, pod.node, RAN) for pod in instance.pods.values() if pod.node and pod.node in instance.nodes)
     waiting = (key for key, group in instance.groups.items() if group.pending)
     colours: dict[object, str] = {key: SOFT[place % len(SOFT)] for place, key in enumerate(waiting)}
@@ -134,74 +120,56 @@ def _coloured(instance: Instance, placement: Placement) -> Iterator[tuple[Pod, s
 
 
 def _share(requests: Resources, allocatable: Resources) -> float:
-    """The largest part that a pod takes of what a node has."""
     return max((amount / allocatable[name] for name, amount in requests.items() if allocatable[name]), default=0.0)
 
 
-def _height_of_names(panel: Panel) -> float:
+def _height_of_names(panel: Mapping[str, Any]) -> float:
     """Inches that the names of an upright axis need: rows are equal, so the longest name says how high each is."""
-    lines = max((name.count("\n") + 1 for name in panel.x.names), default=0)
-    return len(panel.x.names) * max(ROW, LINE * lines)
+    names = panel["x"]["names"]
+    return len(names) * max(ROW, LINE * max((name.count("\n") + 1 for name in names), default=0))
 
 
-def _draw_panel(axes: Any, panel: Panel) -> None:
-    names = [series.name for series in panel.series if not series.of]
-    for series in panel.series:
-        place = names.index(series.of or series.name)
-        _DRAWN[series.kind](axes, series, place, len(names))
-    axes.set_title(panel.title)
-    if panel.x.names:
-        axes.set_yticks(range(len(panel.x.names)), panel.x.names, fontsize=6)
-        axes.set_ylim(len(panel.x.names) - 0.5, -0.5)
-        axes.set_xlabel(panel.y.label)
+def _draw_panel(axes: Any, panel: Mapping[str, Any]) -> None:
+    x, y, places = panel["x"], panel["y"], [series["name"] for series in panel["series"] if not series["of"]]
+    for series in panel["series"]:
+        _draw_series(axes, series, places.index(series["of"] or series["name"]), len(places))
+    axes.set_title(panel["title"])
+    if x["names"]:
+        axes.set_yticks(range(len(x["names"])), x["names"], fontsize=6)
+        axes.set_ylim(len(x["names"]) - 0.5, -0.5)
+        axes.set_xlabel(y["label"])
     else:
-        axes.set_xlabel(panel.x.label)
-        axes.set_ylabel(panel.y.label)
-    _scale(axes, panel)
+        axes.set_xlabel(x["label"])
+        axes.set_ylabel(y["label"])
+    if x["log"]:
+        axes.set_xscale("log")
+    if y["log"]:
+        _set_log_heights(axes, panel)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
 
 
-def _scale(axes: Any, panel: Panel) -> None:
-    """Make axes logarithmic that are meant to be."""
-    if panel.x.log:
-        axes.set_xscale("log")
-    if panel.y.log and min(point.y for series in panel.series for point in series.points) > 0:
+def _set_log_heights(axes: Any, panel: Mapping[str, Any]) -> None:
+    if min(point["y"] for series in panel["series"] for point in series["points"]) > 0:
         axes.set_yscale("log")
-    elif panel.y.log:
+    else:
         axes.set_yscale("symlog", linthresh=LINEAR)
 
 
-def _look(series: Series, place: int) -> dict[str, Any]:
-    return {"color": COLOURS[place % len(COLOURS)], "label": series.name, "gid": f"series:{series.name}"}
-
-
-def _heights(series: Series) -> tuple[list[float], list[float]]:
-    return [point.x for point in series.points], [point.y for point in series.points]
-
-
-def _draw_steps(axes: Any, series: Series, place: int, _: int) -> None:
-    axes.step(*_heights(series), where="post", linestyle=DASHES[place % len(DASHES)], **_look(series, place))
-
-
-def _draw_line(axes: Any, series: Series, place: int, _: int) -> None:
-    axes.plot(*_heights(series), linestyle=DASHES[place % len(DASHES)], linewidth=1, **_look(series, place))
-
-
-def _draw_points(axes: Any, series: Series, place: int, _: int) -> None:
-    marker = MARKERS[place % len(MARKERS)]
-    axes.plot(*_heights(series), linestyle="none", marker=marker, markersize=4, **_look(series, place))
-
-
-def _draw_dots(axes: Any, series: Series, place: int, count: int) -> None:
-    """Dots with intervals, those of one name one below the other; shares near 100 % would all look alike as bars."""
-    marker, shift = MARKERS[place % len(MARKERS)], 0.6 * ((place + 0.5) / count - 0.5)
-    look = _look(series, place)
-    heights, middles = [point.x + shift for point in series.points], [point.y for point in series.points]
-    axes.plot(middles, heights, linestyle="none", marker=marker, markersize=4, **look)
-    lows = [point.y if point.low is None else point.low for point in series.points]
-    highs = [point.y if point.high is None else point.high for point in series.points]
-    axes.hlines(heights, lows, highs, color=look["color"], linewidth=1)
-
-
-_DRAWN = {"steps": _draw_steps, "line": _draw_line, "points": _draw_points, "dots": _draw_dots}
+def _draw_series(axes: Any, series: Mapping[str, Any], place: int, count: int) -> None:
+    name, points, dash = series["name"], series["points"], DASHES[place % len(DASHES)]
+    look = {"color": COLOURS[place % len(COLOURS)], "label": name, "gid": f"series:{name}"}
+    dots = {"linestyle": "none", "marker": MARKERS[place % len(MARKERS)], "markersize": 4}
+    xs, ys = [point["x"] for point in points], [point["y"] for point in points]
+    match series["kind"]:
+        case "steps":
+            axes.step(xs, ys, where="post", linestyle=dash, **look)
+        case "line":
+            axes.plot(xs, ys, linestyle=dash, linewidth=1, **look)
+        case "points":
+            axes.plot(xs, ys, **dots, **look)
+        case "dots":  # one below the other; shares near 100 % would all look alike as bars
+            heights = [x + 0.6 * ((place + 0.5) / count - 0.5) for x in xs]
+            axes.plot(ys, heights, **dots, **look)
+            lows, highs = [point["low"] for point in points], [point["high"] for point in points]
+            axes.hlines(heights, lows, highs, color=look["color"], linewidth=1)

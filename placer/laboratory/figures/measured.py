@@ -3,65 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import BadInstance, Fault, UsageError
-from placer.laboratory.sweep.records import KEY, Key, RunRecord, read_lines, read_record
+from placer.laboratory.sweep.records import KEY, RunRecord, read_lines, read_record
 from placer.laboratory.sweep.statistics import references
 
-__all__ = ["MeasuredRun", "read_runs"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["read_runs"]
 
 EXPECTED = "lines of placer sweep, or output of placer compare --json"
 
-
-@dataclass(frozen=True, slots=True)
-class MeasuredRun:
-    """One run of a policy or method, in the figures that are drawn; None is what its file does not tell.
-
-    Parameters
-    ----------
-    file
-        Where it stands.
-    instance, seed
-        What was decided upon; of a comparison its file, and 0.
-    policy
-        Who decided.
-    failed
-        There is no result, or none that can be trusted.
-    broken
-        The placement breaks rules: it is as good as none.
-    placed
-        Placed weight, in micro-nodes.
-    most
-        What it is set beside: the least bound on the weight that any run proves, or that of the best placement known.
-    nodes
-        Of the instance.
-    seconds, memory
-        Of the whole call, and the peak in MiB.
-    trace
-        Seconds and placed weight, each time the answer got better; empty where it had one answer only.
-    """
-
-    file: str
-    instance: str
-    seed: int
-    policy: str
-    failed: bool
-    broken: bool
-    placed: int | None
-    most: int | None
-    nodes: int | None
-    seconds: float | None
-    memory: float | None
-    trace: tuple[tuple[float, int], ...] = ()
+_NUMBERS = ("placed", "most", "nodes", "seconds", "memory")
+_COLUMNS = ("file", "instance", "seed", "policy", "failed", "broken", "trace", *_NUMBERS)
+#: Keys of a line in which runs of one policy may differ, and how a name says them.
+_WAYS = {"limit": "{:g} s", "workers": "{} threads", "version": "placer {}", "config": "configuration {}"}
 
 
-def read_runs(paths: Sequence[str]) -> list[MeasuredRun]:
-    """Read what there is to draw; lines of several files count as one sweep.
+def read_runs(paths: Sequence[str]) -> pd.DataFrame:
+    """Read the runs to draw; lines of several files count as one sweep.
+
+    ``failed``: there is no result that can be trusted; ``broken``: the placement breaks rules; ``trace``: seconds and
+    placed weight of each improvement. NaN where the file does not say: ``placed`` weight in micro-nodes; ``most``: its
+    reference (:func:`~placer.laboratory.sweep.statistics.references`); ``nodes``; ``seconds``; ``memory``, MiB.
 
     Raises
     ------
@@ -70,50 +38,59 @@ def read_runs(paths: Sequence[str]) -> list[MeasuredRun]:
     UsageError
         A file cannot be read.
     """
+    import pandas as pd
+
     lines: list[tuple[str, RunRecord]] = []
-    rows: list[MeasuredRun] = []
+    rows: list[dict[str, Any]] = []
     for path in paths:
         array = _array(path)
         if array is None:
             lines += [(path, line) for line in read_lines(path)]
-        elif _is_swept(array):
+        elif all(map(_is_line, array)):
             lines += [(path, read_record(row, path, f"entry {number}")) for number, row in enumerate(array, start=1)]
         else:
             rows += _compared(path, array)
     if not lines and not rows:
         raise BadInstance([Fault(path, None, "", "", "nothing", EXPECTED) for path in paths])
-    return [*_swept(lines), *rows]
+    return pd.DataFrame([*_swept(lines), *rows], columns=_COLUMNS).astype(dict.fromkeys(_NUMBERS, float))
 
 
-def _is_swept(array: Iterable[Any]) -> bool:
-    """Whether an array holds lines of a sweep, as ``sweep --json`` prints them."""
-    return all(isinstance(row, dict) and set(KEY) <= set(row) for row in array)
+def _is_line(row: Any) -> bool:
+    return isinstance(row, dict) and set(KEY) <= set(row)
 
 
-def _swept(lines: Sequence[tuple[str, RunRecord]]) -> list[MeasuredRun]:
-    beside = references(line for _, line in lines)
-    names = _names([line for _, line in lines])
-    return [
-        replace(_measured(path, line, beside.get((line.instance, line.seed))), policy=names[line.key])
-        for path, line in lines
-    ]
-
-
-#: What one policy may have been run with in several ways: key of a line to how that is told.
-_WAYS = {"limit": "{:g} s", "workers": "{} threads", "version": "placer {}", "config": "configuration {}"}
-
-
-def _names(lines: Iterable[RunRecord]) -> dict[Key, str]:
-    """Names of what decided: the policy, and where it was run in several ways, which one this is."""
-    by_policy: dict[str, list[RunRecord]] = defaultdict(list)
-    for line in lines:
-        by_policy[line.policy].append(line)
-    found: dict[Key, str] = {}
-    for policy, of_policy in by_policy.items():
-        several = [way for way in _WAYS if len({getattr(line, way) for line in of_policy}) > 1]
-        for line in of_policy:
-            found[line.key] = ", ".join([policy, *(_WAYS[way].format(getattr(line, way)) for way in several)])
+def _swept(lines: Sequence[tuple[str, RunRecord]]) -> list[dict[str, Any]]:
+    most = references(line for _, line in lines)
+    ways: dict[str, dict[str, set[Any]]] = {}
+    for _, line in lines:
+        for way, values in ways.setdefault(line.policy, {way: set() for way in _WAYS}).items():
+            values.add(getattr(line, way))
+    found = []
+    for path, line in lines:
+        several = [way for way, values in ways[line.policy].items() if len(values) > 1]
+        found.append(
+            {
+                "file": path,
+                "instance": line.instance,
+                "seed": line.seed,
+                "policy": ", ".join([line.policy, *(_WAYS[way].format(getattr(line, way)) for way in several)]),
+                "failed": line.error is not None,
+                "broken": bool(line.violations),
+                "placed": line.placed_weight,
+                "most": most.get((line.instance, line.seed)),
+                "nodes": line.nodes,
+                "seconds": line.seconds,
+                "memory": line.peak_memory_mib,
+                "trace": _trace(line),
+            }
+        )
     return found
+
+
+def _trace(line: RunRecord) -> list[tuple[float, int]]:
+    counts = [each.name == "placed" for each in line.objective]
+    weights = (sum(value for value, placed in zip(point.values, counts, strict=True) if placed) for point in line.trace)
+    return [(point.seconds, weight) for point, weight in zip(line.trace, weights, strict=True)]
 
 
 def _array(path: str) -> list[Any] | None:
@@ -139,50 +116,28 @@ def _array(path: str) -> list[Any] | None:
     return list(found)
 
 
-def _measured(path: str, line: RunRecord, most: int | None) -> MeasuredRun:
-    placed = [each.name == "placed" for each in line.objective]
-    trace = [
-        (point.seconds, sum(value for value, counts in zip(point.values, placed, strict=True) if counts))
-        for point in line.trace
-    ]
-    return MeasuredRun(
-        file=path,
-        instance=line.instance,
-        seed=line.seed,
-        policy=line.policy,
-        failed=line.error is not None,
-        broken=bool(line.violations),
-        placed=line.placed_weight,
-        most=most,
-        nodes=line.nodes,
-        seconds=line.seconds,
-        memory=line.peak_memory_mib,
-        trace=tuple(trace),
-    )
-
-
-def _compared(path: str, rows: Iterable[Any]) -> list[MeasuredRun]:
+def _compared(path: str, rows: Iterable[Any]) -> list[dict[str, Any]]:
     faults: list[Fault] = []
-    found: list[MeasuredRun] = []
+    found: list[dict[str, Any]] = []
     for number, row in enumerate(rows, start=1):
         if not (isinstance(row, dict) and isinstance(row.get("policy"), str) and "metrics" in row):
             faults.append(Fault(path, None, f"entry {number}", "", repr(row)[:60], EXPECTED))
             continue
         weight = (row["metrics"] or {}).get("weight", {})
         found.append(
-            MeasuredRun(
-                file=path,
-                instance=path,
-                seed=0,
-                policy=row["policy"],
-                failed=row.get("error") is not None,
-                broken=bool(row.get("violations")),
-                placed=weight.get("value"),
-                most=weight.get("bound"),
-                nodes=None,
-                seconds=row.get("seconds"),
-                memory=row.get("peakMemoryMiB"),
-            )
+            {
+                "file": path,
+                "instance": path,
+                "seed": 0,
+                "policy": row["policy"],
+                "failed": row.get("error") is not None,
+                "broken": bool(row.get("violations")),
+                "placed": weight.get("value"),
+                "most": weight.get("bound"),
+                "seconds": row.get("seconds"),
+                "memory": row.get("peakMemoryMiB"),
+                "trace": [],
+            }
         )
     if faults:
         raise BadInstance(faults)

@@ -1,25 +1,6 @@
 """Instances from a seed: families of clusters with a queue, for tests, benchmarks and first steps.
 
-Belongs here: families, each a module with an options class and one function from options to plain Kubernetes objects.
-Does not: files (``manifests``), flags (``cli``), anything that knows how placements are found; an instance must not
-be made to suit a method.
-
-============  =====================================================================
-family        what it makes
-============  =====================================================================
-`clos`        running jobs and a queue; what fits is not known
-`planted`     a full cluster and a queue that is known to fit entirely
-`network`     applications over regions and zones, whose limits are known to be kept
-`numa`        nodes of several NUMA zones, filled in an order that their kubelets admit
-`neighbours`  a full cluster whose queue keeps near, apart and spread, and is known to fit
-`victims`     a job that waits for a rack, and who must go for it at the least
-`stranded`    the same where what runs must be moved
-`fragmented`  some room in every rack, and what must be moved for some of them to be empty
-`lost`        nodes that are lost, and what must be moved for the pods that ran there
-============  =====================================================================
-
-`clos` and `planted` are in ``clos_fabric`` and ``carving``, the last four in ``disruption``; all draw from
-``random_source``, so that a seed gives the same on every machine.
+A family is a class of options and a function from them to Kubernetes objects. No instance is made to suit a method.
 """
 
 from __future__ import annotations
@@ -80,9 +61,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InstanceFamily:
-    """A family of instances: the class of its options, whose values are checked when it is made, a function from these
-    to the instance, and help, one sentence.
-    """
+    """A family of instances: its options, the function from these to an instance, and one sentence of help."""
 
     options: type[FamilyOptions]
     function: Callable[[Any], Generated]
@@ -124,14 +103,7 @@ FAMILIES: Mapping[str, InstanceFamily] = {
 
 
 def generate(family: str, **values: Any) -> Generated:
-    """Make an instance.
-
-    Parameters
-    ----------
-    family
-        A name of :data:`FAMILIES`.
-    values
-        Options of the family by field name; what is left out has its default.
+    """Make an instance of a family of :data:`FAMILIES`; ``values`` are options by field name.
 
     Raises
     ------
@@ -157,9 +129,7 @@ def generate(family: str, **values: Any) -> Generated:
 
 
 def bindings(made: Generated) -> Document:
-    """Write the planted placement: a v1 List of Bindings in plan order, empty where nothing is planted, or a Placement
-    where something has to go.
-    """
+    """Write the planted placement: a v1 List of Bindings in plan order, or a Placement where pods have to leave."""
     if made.least is not None:
         return bindings_document(made.least)
     items = [binding(pod.namespace, pod.name, node) for pod, node in (made.planted or {}).items()]

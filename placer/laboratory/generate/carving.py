@@ -1,12 +1,8 @@
-"""A Clos fabric, cut into gangs while full: the gangs are known to fit because this is where they were cut from.
+"""A Clos fabric, cut into gangs while full, so that the gangs are known to fit.
 
-Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
-subgroups (``tight``): the hardest queues to place, since a leaf is full only if its subgroups come together again in
-sizes that add up, with few loose pods to fill gaps. Gangs limited to the wider tiers then claim slots, largest first,
-leaf by leaf, each inside one domain of its tier; the leaves that remain are shared out among gangs of tier 1. What is
-too small for a gang of its own goes to gangs of the next tier, so that no slot is left.
-
-CPU and memory of the pods are in proportion to their GPUs, or stray from it while every node still holds its pods.
+Every node is cut into *slots* (a pod each). Leaves may first be cut wholly into subgroups (``tight``): the hardest
+queues, since a leaf is full only if its subgroups meet again. Gangs of the wider tiers claim slots, largest first, each
+inside one domain of its tier; gangs of tier 1 share the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ __all__ = [
     "Fabric",
     "FreeSlots",
     "GangPart",
-    "NodeType",
     "Slot",
     "build_fabric",
     "carve",
@@ -41,12 +36,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class GangPart:
-    """Equal pods of a gang, and where they were cut from.
+    """Equal pods of a gang.
 
-    ``grade`` is that of their slots (:class:`Slot`), ``node_type`` the kind of node that they select; None where any
-    will do. ``blocks`` are node numbers, a tuple per subgroup, or one where there are no subgroups (``sub_size`` 0).
-    Each subgroup lies within ``sub_tier``, below the tier of the gang; 0: it has no limit of its own. ``cpu`` and
-    ``memory`` are milli-cores and MiB of a pod, which :func:`weigh` sets.
+    Parameters
+    ----------
+    grade, node_type
+        Of their slots (:class:`Slot`); the kind of node that they select, None: any.
+    blocks
+        Node numbers, a tuple per subgroup, or one tuple without subgroups (``sub_size`` 0).
+    sub_tier
+        Tier limit of each subgroup, below that of the gang; 0: none.
+    cpu, memory
+        Milli-cores and MiB of a pod, which :func:`weigh` sets.
     """
 
     role: str
@@ -84,12 +85,7 @@ class CarvedGang:
 
 
 def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
-    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from what no child
-    holds.
-
-    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such
-    queues), and never more than half of the cluster, so that a small one holds several gangs too.
-    """
+    """Of the core 0.54 of the domain below, because Volcano's greedy was timed on such queues."""
     if mix.gang_pods:
         return mix.gang_pods[0], mix.gang_pods[1]
     per_node = mix.gpus / gpus
@@ -104,7 +100,7 @@ def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
 
 
 class Slot(NamedTuple):
-    """What tells slots apart: GPUs of the slot, kind of the node, and the grade of the pod that will stand there.
+    """GPUs of a slot, kind of its node, and the grade of its pod.
 
     Grade 1 is rich in CPU and poor in memory, -1 the reverse, 0 neither. Both grades come in pairs of equal size on one
     node, so that together they ask for no more than their GPUs' share.
@@ -172,32 +168,18 @@ def cut_nodes(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float) -
 
 
 def _graded(sizes: Sequence[int], uneven: bool) -> Iterator[tuple[int, int]]:
-    """Pair equal sizes of one node, a rich pod with a poor one; what finds no partner stays as it is."""
+    """Pair equal sizes of one node, a rich pod with a poor one; a single one keeps grade 0."""
     for size, count in sorted(Counter(sizes).items()):
         pairs = count // 2 if uneven else 0
         yield from [(size, 1), (size, -1)] * pairs
         yield from [(size, 0)] * (count - 2 * pairs)
 
 
-class _SubgroupShape(NamedTuple):
-    """What subgroups of one gang have in common: their kind of slot and their size."""
-
-    kind: Slot
-    size: int
-
-
-class _Subgroup(NamedTuple):
-    """A subgroup, yet in no gang: its leaf, the nodes of its pods."""
-
-    leaf: int
-    nodes: tuple[int, ...]
+#: Kind of slot and size of subgroups, to the nodes of each that is in no gang yet.
+_Pool = dict[tuple[Slot, int], list[tuple[int, ...]]]
 
 
 def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
-    """Cut a share of the leaves into subgroups, and all of these into gangs of the tiers above 1.
-
-    Slots that no sum of subgroup sizes takes stay free.
-    """
     pool = _cut_leaves(slots, mix)
     gangs: list[CarvedGang] = []
     while pool:
@@ -211,59 +193,48 @@ def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _tier_weights(mix: GangMix) -> list[float]:
-    """Weights of the tiers above 1; where only tier 1 has a share, the highest one takes all."""
+    """Where only tier 1 has a share, the highest one takes all."""
     above = list(mix.shares[1:])
     return above if sum(above) else [0.0] * (len(above) - 1) + [1.0]
 
 
-def _cut_leaves(slots: FreeSlots, mix: GangMix) -> dict[_SubgroupShape, list[_Subgroup]]:
-    pool: dict[_SubgroupShape, list[_Subgroup]] = defaultdict(list)
+def _cut_leaves(slots: FreeSlots, mix: GangMix) -> _Pool:
+    pool: _Pool = defaultdict(list)
     for leaf in range(slots.fabric.domains(1)):
         if slots.source.chance(mix.tight):
             for kind, count in sorted(slots.counts[0][leaf].items()):
                 for size in _subgroup_sizes(count, mix.subgroup_sizes, slots.source):
-                    pool[_SubgroupShape(kind, size)].append(_Subgroup(leaf, slots.take(1, leaf, (kind,), size)))
+                    pool[kind, size].append(slots.take(1, leaf, (kind,), size))
     return pool
 
 
 def _subgroup_sizes(count: int, sizes: tuple[int, ...], source: RandomSource) -> list[int]:
-    """Draw subgroup sizes that sum to ``count``, or to as much of it as they can."""
     reach = whole(count, sizes)
     return source.summands(max(total for total in range(count + 1) if reach[total]), sizes, reach)
 
 
-def _drawn_domain(slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int) -> int:
-    """Draw a domain in proportion to the subgroups that wait there."""
+def _drawn_domain(slots: FreeSlots, pool: _Pool, tier: int) -> int:
     shapes = sorted(pool)
     shape = slots.source.weighted(shapes, [len(pool[shape]) for shape in shapes])
-    return _domain_of(slots, tier, slots.source.pick(pool[shape]))
+    return slots.fabric.domain(tier, slots.source.pick(pool[shape])[0])
 
 
-def _domain_of(slots: FreeSlots, tier: int, block: _Subgroup) -> int:
-    return slots.fabric.domain(tier, block.nodes[0])
-
-
-def _waiting_subgroups(
-    slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int, domain: int
-) -> dict[_SubgroupShape, list[_Subgroup]]:
-    """Subgroups that wait in a domain."""
+def _waiting_subgroups(slots: FreeSlots, pool: _Pool, tier: int, domain: int) -> _Pool:
     found = {
-        shape: [block for block in blocks if _domain_of(slots, tier, block) == domain] for shape, blocks in pool.items()
+        shape: [block for block in blocks if slots.fabric.domain(tier, block[0]) == domain]
+        for shape, blocks in pool.items()
     }
     return {shape: blocks for shape, blocks in sorted(found.items()) if blocks}
 
 
-def _tight_part(
-    slots: FreeSlots, mix: GangMix, pool: dict[_SubgroupShape, list[_Subgroup]], home: tuple[int, int], role: str
-) -> GangPart:
-    """Take subgroups of one shape out of a domain: as many as a gang of that tier may have, or as there are."""
+def _tight_part(slots: FreeSlots, mix: GangMix, pool: _Pool, home: tuple[int, int], role: str) -> GangPart:
     tier, domain = home
     near = _waiting_subgroups(slots, pool, tier, domain)
-    weights = [len(blocks) * shape.size * shape.kind.gpus for shape, blocks in near.items()]
+    weights = [len(blocks) * size * kind.gpus for (kind, size), blocks in near.items()]
     shape = slots.source.weighted(list(near), weights)
-    kind = shape.kind
+    kind, size = shape
     low, high = span(mix, slots.fabric, tier, kind.gpus)
-    number = max(1, int(slots.source.log_between(low, high + 0.999)) // shape.size)
+    number = max(1, int(slots.source.log_between(low, high + 0.999)) // size)
     blocks = slots.source.shuffled(near[shape])[:number]
     for block in blocks:  # equal ones may wait on one node, so each is taken once
         pool[shape].remove(block)
@@ -275,17 +246,15 @@ def _tight_part(
         gpus=kind.gpus,
         grade=kind.grade,
         node_type=kind.node_type if selects else None,
-        blocks=tuple(block.nodes for block in blocks),
-        sub_size=shape.size,
+        blocks=tuple(blocks),
+        sub_size=size,
         sub_tier=1,
     )
 
 
 def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[CarvedGang]:
-    """Cut the cluster into gangs, in the order they were cut, pods without CPU and memory yet.
-
-    ``fill`` is the share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others
-    stay empty.
+    """Cut a share of the nodes, above 0 to 1, into gangs whose pods have no CPU and memory yet; every GPU is in one
+    pod.
     """
     return carve_slots(cut_nodes(fabric, mix, source, fill), mix)
 
@@ -300,7 +269,6 @@ def carve_slots(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int | None = None) -> tuple[Slot, ...]:
-    """Draw what pods a part has, in proportion to the free GPUs; several where it selects no node type."""
     kinds = sorted(kind for kind, count in counts.items() if count and gpus in (None, kind.gpus))
     chosen = slots.source.weighted(kinds, [counts[kind] * kind.gpus for kind in kinds])
     if mix.node_types > 1 and slots.source.chance(mix.selectors):
@@ -309,7 +277,6 @@ def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int
 
 
 def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
-    """Gangs of the tiers above 1, as many as their share of the GPUs asks for; the largest claim their slots first."""
     fabric, source = slots.fabric, slots.source
     free = slots.counts[-1][0]
     total = sum(count * kind.gpus for kind, count in free.items())
@@ -329,9 +296,6 @@ def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
 
 
 def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang | None:
-    """Claim ``pods`` slots in a domain of a tier, in the fullest one as many as there are where no domain has so
-    many.
-    """
     fits = [(slots.free(tier, domain, kinds), domain) for domain in range(slots.fabric.domains(tier))]
     good = [domain for count, domain in fits if count >= pods]
     count, domain = max(fits) if not good else (pods, slots.source.pick(good))
@@ -340,7 +304,6 @@ def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], p
 
 
 def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang:
-    """Take the slots of a gang, in subgroups or not, with a second role or not."""
     first = _subgrouped(slots, mix, tier, domain, kinds, pods) if slots.source.chance(mix.subgroups) else None
     if first is None:
         first = _part("worker", kinds, mix, (slots.take(tier, domain, kinds, pods),))
@@ -355,7 +318,6 @@ def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[S
 
 
 def _part(role: str, kinds: tuple[Slot, ...], mix: GangMix, blocks: tuple[tuple[int, ...], ...]) -> GangPart:
-    """Make a part; what differs between its kinds of slot is left open: the grade, the node type to select."""
     first = kinds[0]
     grade = first.grade if all(kind.grade == first.grade for kind in kinds) else 0
     return GangPart(
@@ -366,7 +328,6 @@ def _part(role: str, kinds: tuple[Slot, ...], mix: GangMix, blocks: tuple[tuple[
 def _subgrouped(
     slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int
 ) -> GangPart | None:
-    """Take a gang's slots in equal subgroups, each within the lowest tier where one fits; None where none fits."""
     size = slots.source.pick(mix.subgroup_sizes)
     for sub_tier in range(1, tier + 1):
         blocks = _blocks(slots, tier, domain, kinds, (pods // size, size, sub_tier))
@@ -379,7 +340,6 @@ def _subgrouped(
 def _blocks(
     slots: FreeSlots, tier: int, domain: int, kinds: tuple[Slot, ...], shape: tuple[int, int, int]
 ) -> tuple[tuple[int, ...], ...]:
-    """Take up to ``shape[0]`` blocks of ``shape[1]`` slots, each in one domain of tier ``shape[2]``."""
     number, size, sub_tier = shape
     blocks: list[tuple[int, ...]] = []
     for inner in slots.source.shuffled(slots.fabric.below(tier, domain, sub_tier)):
@@ -389,9 +349,7 @@ def _blocks(
 
 
 def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[CarvedGang]:
-    """Gangs out of all slots of a domain; on the highest tier nothing is left, on the others less than the least
-    gang.
-    """
+    """Below the highest tier fewer slots than the least gang may be left."""
     gangs: list[CarvedGang] = []
     counts = slots.counts[tier - 1][domain]
     for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
@@ -411,7 +369,6 @@ TIER_NAMES = {3: ("leaf", "spine", "core"), 4: ("leaf", "spine", "pod", "core")}
 
 
 def _size(free: int, span: tuple[int, int], floor: int, source: RandomSource) -> int:
-    """Draw the pods of a gang: all that are free, where a gang may have so many and too few would be left."""
     low, high = span
     pods = int(source.log_between(low, high + 0.999))
     return free if free - pods < floor and free <= high else min(pods, free)
@@ -419,8 +376,6 @@ def _size(free: int, span: tuple[int, int], floor: int, source: RandomSource) ->
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """A kind of node; CPU in milli-cores, memory in MiB, both per GPU of the node."""
-
     name: str
     cpu: int
     memory: int
@@ -437,9 +392,14 @@ NODE_TYPES = (
 class Fabric:
     """Nodes by number, in an order in which every domain is a range of them.
 
-    ``starts`` are the first nodes of each domain, by tier, lowest first; the highest tier has one domain, the core. A
-    domain starts where one of every lower tier does. ``types`` are the kinds of nodes, indices into :data:`NODE_TYPES`.
-    ``held`` are the GPUs of each node that pods hold already, with the CPU and memory that these bring; empty: none.
+    Parameters
+    ----------
+    starts
+        First nodes of each domain, by tier, lowest first. A domain starts where one of every lower tier does.
+    types
+        Indices into :data:`NODE_TYPES`.
+    held
+        GPUs of each node that pods hold already, with their CPU and memory; empty: none.
     """
 
     starts: tuple[tuple[int, ...], ...]
@@ -447,7 +407,7 @@ class Fabric:
     held: tuple[int, ...] = ()
 
     def left(self, gpus: int, node: int) -> int:
-        """GPUs that are left of the ``gpus`` of a node."""
+        """Free GPUs of a node that has ``gpus``."""
         return gpus - self.held[node] if self.held else gpus
 
     @property
@@ -485,9 +445,8 @@ class Fabric:
 
 
 def build_fabric(nodes: int, mix: GangMix, source: RandomSource) -> Fabric:
-    """Lay out ``nodes`` nodes in domains of equal size, the last ones as large as is left.
-
-    Kinds of nodes are mixed within every leaf.
+    """Lay out ``nodes`` nodes in domains of equal size, the last ones smaller; kinds of nodes are mixed within every
+    leaf.
     """
     widths = [mix.leaf_size, mix.leaf_size * mix.leaves_per_spine]
     if mix.spines_per_pod:
@@ -501,9 +460,7 @@ GRAIN = {"cpu": 100, "memory": 64}
 
 
 def weigh(gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource) -> list[CarvedGang]:
-    """Give the pods of gangs that were cut from one cluster their CPU and memory, so that every node holds what was
-    cut from it.
-    """
+    """Give the pods of gangs that were cut from one cluster CPU and memory that their nodes hold."""
     cpu, memory = (iter(_Loads(gangs, fabric, mix, source, resource).amounts()) for resource in ("cpu", "memory"))
     return [
         replace(gang, parts=tuple(replace(part, cpu=next(cpu), memory=next(memory)) for part in gang.parts))
@@ -514,9 +471,8 @@ def weigh(gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: Ran
 class _Loads:
     """One resource over all parts: each part asks its GPUs' share times a factor.
 
-    Factors are drawn around 1. Those above 1 shrink until every node holds its pods, and then grow again, one part
-    after another, into the room that poorer neighbours leave; so on many nodes this resource is as scarce as the GPUs
-    are.
+    Factors are drawn around 1. Those above 1 shrink until every node holds its pods. Then they grow again, part by
+    part, into the room that poorer neighbours leave, so that on many nodes the resource is as scarce as GPUs.
     """
 
     def __init__(
@@ -536,7 +492,6 @@ class _Loads:
         self.grain = GRAIN[resource]
 
     def amounts(self) -> list[int]:
-        """Amount per pod of each part, rounded down."""
         if any(factor != 1 for factor in self.factors):
             self._shrink()
             self._grow()
@@ -544,7 +499,6 @@ class _Loads:
         return [int(share * factor) // self.grain * self.grain for share, factor in scaled]
 
     def _shrink(self) -> None:
-        """Bring factors above 1 nearer to 1, node by node; a smaller factor helps every other node too."""
         on_node: dict[int, dict[int, int]] = defaultdict(dict)
         for index, counts in enumerate(self.counts):
             for node, count in counts.items():
@@ -559,7 +513,6 @@ class _Loads:
                     self.factors[index] = min(self.factors[index], 1 + max(0.0, self.factors[index] - 1) * scale)
 
     def _grow(self) -> None:
-        """Let each part that was drawn above 1 grow towards that, as far as all its nodes allow."""
         left = list(self.rooms)
         for index, counts in enumerate(self.counts):
             for node, count in counts.items():

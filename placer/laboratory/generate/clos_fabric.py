@@ -1,7 +1,5 @@
-"""Families ``planted`` and ``clos``: gangs on a Clos fabric, in PodGroups and Pods as Volcano's controller makes them.
-
-``planted`` is a full cluster whose queue is known to fit entirely; ``clos`` one with running jobs and a queue of
-others, of which it is not known what fits.
+"""Families ``planted`` and ``clos``: gangs on a Clos fabric, in PodGroups and Pods as Volcano's controller makes
+them.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from placer.laboratory.generate.carving import (
 from placer.laboratory.generate.objects import (
     GPU,
     GROUP,
-    NAMESPACE,
     Document,
     Generated,
     by_name,
@@ -34,12 +31,12 @@ from placer.laboratory.generate.objects import (
     most_pods,
     names_by_chance,
     node_object,
+    plant_pod,
     pod_group,
     pod_object,
     priority_class,
     queue,
     requests,
-    run_on,
     running_shares,
 )
 from placer.laboratory.generate.options import GangMix, option, options_of, whole
@@ -83,7 +80,7 @@ WITHIN_CAPABILITY = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class PlantedOptions(GangMix):
-    """Options of ``planted``; those of :class:`~placer.laboratory.generate.options.GangMix` besides."""
+    """Options of ``planted``, next to those of :class:`~placer.laboratory.generate.options.GangMix`."""
 
     nodes: int = option(64, "number of nodes", 1, 100_000)
     fill: float = option(1.0, "share of the nodes that is full; the others are empty", 0.01)
@@ -95,7 +92,7 @@ class PlantedOptions(GangMix):
     like_volcano: bool = option(False, "the layout that Volcano was timed on, for all options left at their defaults")
 
     def settled(self) -> PlantedOptions:
-        """Apply ``like_volcano``: what still has its default takes the value of that layout."""
+        """Apply ``like_volcano`` to options that have their defaults."""
         if not self.like_volcano:
             return self
         defaults = {each.name: each.default for each in options_of(type(self))}
@@ -105,7 +102,7 @@ class PlantedOptions(GangMix):
 
 @dataclass(frozen=True, kw_only=True)
 class ClosOptions(GangMix):
-    """Options of ``clos``; those of :class:`~placer.laboratory.generate.options.GangMix` besides."""
+    """Options of ``clos``, next to those of :class:`~placer.laboratory.generate.options.GangMix`."""
 
     spines: int = option(4, "number of spines", 1, 100_000)
     load: float = option(0.5, "share of the GPUs that running jobs hold")
@@ -113,7 +110,7 @@ class ClosOptions(GangMix):
     gangs: int = option(0, "number of gangs in the queue, whatever they ask for; 0: as many as --queue says", 0, 10**6)
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Limit the number of nodes."""
         super().check()
         nodes = self.nodes
         self.demand(
@@ -126,9 +123,6 @@ class ClosOptions(GangMix):
         return self.leaf_size * self.leaves_per_spine * self.spines
 
 
-# ------------------------------------------------------------------------------------------------------- the families
-
-
 def planted(options: PlantedOptions) -> Generated:
     """Make a full cluster and a queue cut from it (:func:`plant`)."""
     mix = options.settled()
@@ -137,13 +131,12 @@ def planted(options: PlantedOptions) -> Generated:
 
 
 def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
-    """Fill a cluster, any tree of nodes, and make a queue of what it was filled with.
+    """Fill any tree of nodes, and make a queue of its pods.
 
-    Every GPU of every full node is in exactly one planted pod, every hard limit and every subgroup is kept by the
-    planted placement, and each queue's capability is exactly what its planted jobs ask for. With ``overfull`` there are
-    more jobs than fit; the planted placement then leaves these out (and where priorities differ it need not be the best
-    one, unless those beyond come last). Options that lay out a cluster say nothing here, but ``nodes`` has to be the
-    number of nodes there are. GPUs of pods that are ``held`` already take no part in planting.
+    Every GPU of every full node is in exactly one planted pod, but for GPUs of ``held`` pods. The planted placement
+    keeps every hard limit and every subgroup, and each queue's capability is the sum of its planted jobs. With
+    ``overfull`` it leaves out jobs, and is the best one only if those come last. ``mix.nodes`` has to be the number of
+    nodes.
     """
     alone = _single_pods(cluster.fabric, mix, RandomSource(mix.seed, "held"))
     fabric = replace(cluster.fabric, held=tuple(map(sum, alone)))
@@ -169,7 +162,7 @@ def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
 
 
 def _single_pods(fabric: Fabric, mix: PlantedOptions, source: RandomSource) -> list[tuple[int, ...]]:
-    """GPUs of the single pods that run on each node: as many as it has, or fewer and the rest can be cut."""
+    """GPUs of the single pods that run on each node: all of it, or so many that the rest can be cut."""
     reach = whole(mix.gpus, mix.pod_sizes)
     partly = [size for size in range(1, mix.gpus) if reach[size] and reach[mix.gpus - size]]
     found: list[tuple[int, ...]] = [()] * fabric.nodes
@@ -180,7 +173,6 @@ def _single_pods(fabric: Fabric, mix: PlantedOptions, source: RandomSource) -> l
 
 
 def _held(cluster: Cluster, alone: Sequence[Sequence[int]]) -> Iterator[Document]:
-    """Single pods that run, in no group, with the CPU and memory that their GPUs bring on their node."""
     for number, sizes in sorted(enumerate(alone), key=lambda item: cluster.nodes[item[0]]):
         kind = NODE_TYPES[cluster.fabric.types[number]]
         for index, gpus in enumerate(sizes):
@@ -193,9 +185,6 @@ def _carved(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.
 
 
 def _beyond(gangs: list[CarvedGang], mix: PlantedOptions) -> list[CarvedGang]:
-    """Gangs up to the wanted number of GPUs, from a cluster of the same kind; again from the start where one is not
-    enough.
-    """
     wanted, found = mix.overfull * mix.nodes * mix.gpus, list[CarvedGang]()
     queue = RandomSource(mix.seed, "choice beyond").shuffled(gangs)
     while sum(gang.gpus for gang in found) < wanted:
@@ -204,11 +193,7 @@ def _beyond(gangs: list[CarvedGang], mix: PlantedOptions) -> list[CarvedGang]:
 
 
 def clos(options: ClosOptions) -> Generated:
-    """Make a cluster with running jobs and a queue, without a planted placement.
-
-    Running jobs keep all rules. The queue is of the same kind, drawn up to its share of the free GPUs; whether it
-    fits is open.
-    """
+    """Make a cluster with running jobs, which keep all rules, and a queue of which it is open whether it fits."""
     mix = options
     fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
     cluster = name_cluster(fabric, RandomSource(mix.seed, "names of nodes"))
@@ -231,12 +216,11 @@ def clos(options: ClosOptions) -> Generated:
 
 
 def spare_room(mix: GangMix) -> tuple[int, int, int]:
-    """What nodes have for services besides what GPUs bring: milli-cores, MiB and pods."""
+    """Milli-cores, MiB and pods of a node that services take."""
     return SERVICE[0] * mix.services, SERVICE[1] * mix.services, mix.services
 
 
 def _running(fabric: Fabric, mix: ClosOptions) -> list[CarvedGang]:
-    """Gangs of a full cluster, by chance, as long as the load is not exceeded."""
     budget, chosen = mix.load * mix.nodes * mix.gpus, list[CarvedGang]()
     source = RandomSource(mix.seed, "running gangs")
     for gang in source.shuffled(_carved(fabric, mix, source)) if mix.load else []:
@@ -247,7 +231,6 @@ def _running(fabric: Fabric, mix: ClosOptions) -> list[CarvedGang]:
 
 
 def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[CarvedGang]:
-    """Gangs of other full clusters, by chance: so many, or until the wanted GPUs are reached."""
     source, chosen, budget = RandomSource(mix.seed, "queue"), list[CarvedGang](), mix.queue * free
     for gang in _stream(fabric, mix, source) if mix.gangs or budget > 0 else ():
         chosen.append(gang)
@@ -258,7 +241,6 @@ def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[CarvedGang]:
 
 
 def _stream(fabric: Fabric, mix: ClosOptions, source: RandomSource) -> Iterator[CarvedGang]:
-    """Gangs without end; where sizes are asked for, only those that have them."""
     least, most = mix.gang_pods or (1, mix.nodes * mix.gpus)
     while True:
         gangs = [gang for gang in source.shuffled(_carved(fabric, mix, source)) if least <= gang.pods <= most]
@@ -275,7 +257,6 @@ def running_services(cluster: Cluster, number: int) -> Iterator[Document]:
 
 
 def _running_pod(namespace: str, name: str, target: str, room: dict[str, str]) -> Document:
-    """Make a pod that runs, in no group."""
     container: Document = {"name": "service", "image": "example.com/service:1", "resources": {"requests": room}}
     if GPU in room:  # Kubernetes wants extended resources limited to what is requested
         container["resources"]["limits"] = dict(room)
@@ -288,26 +269,17 @@ def _running_pod(namespace: str, name: str, target: str, room: dict[str, str]) -
     }
 
 
-# -------------------------------------------------------------------------------------------------------- the cluster
-
-
 @dataclass(frozen=True)
 class Cluster:
-    """A fabric and the names of its nodes and domains (by tier); names tell nothing of the layout."""
+    """A fabric and the names of its nodes and domains (by tier); names say nothing of the layout."""
 
     fabric: Fabric
     nodes: tuple[str, ...]
     domains: tuple[tuple[str, ...], ...]
 
     def documents(self, mix: GangMix, spare: tuple[int, int, int] = (0, 0, 0)) -> Iterator[Document]:
-        """Make Nodes and HyperNodes, each kind by name.
-
-        Parameters
-        ----------
-        mix
-            The options; GPUs per node are of interest here.
-        spare
-            Milli-cores, MiB and pods per node that are there besides what GPUs bring.
+        """Make Nodes and HyperNodes, each kind by name; ``spare`` is milli-cores, MiB and pods besides the GPUs'
+        share.
         """
         yield from by_name(self._node(number, mix.gpus, spare) for number in range(self.fabric.nodes))
         yield from by_name(self._hyper_nodes())
@@ -339,31 +311,18 @@ def name_cluster(fabric: Fabric, source: RandomSource) -> Cluster:
     return Cluster(fabric, names_by_chance("node", fabric.nodes, source), (*domains, (words[-1],)))
 
 
-# ----------------------------------------------------------------------------------------------------------- the jobs
-
-
 @dataclass(frozen=True)
 class GeneratedJob:
     """A gang with all that is drawn besides its shape.
 
     Parameters
     ----------
-    name
-        Name of the PodGroup, and start of the names of its pods.
-    gang
-        What it is made of.
-    created
-        Creation time, RFC 3339.
-    soft
-        Its networkTopology is soft.
     unlimited
         It states no networkTopology of its own; subgroups do.
     needed
         Share of its pods (or subgroups) that it needs.
-    priority, queue
-        Names of its PriorityClass and its queue; empty: none.
     running
-        How many of its pods run already.
+        Number of its pods that run already.
     """
 
     name: str
@@ -387,10 +346,7 @@ class GeneratedJob:
 
 
 def draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float]) -> list[GeneratedJob]:
-    """Draw what a gang's shape does not say; ``running`` is the share of each gang's pods that run already.
-
-    Jobs are created in the order of their names.
-    """
+    """Draw jobs, created in the order of their names; ``running`` is the share of each gang's pods that run already."""
     names = names_by_chance("job", len(gangs), RandomSource(mix.seed, "names of jobs"))
     source, unlimited = RandomSource(mix.seed, "jobs"), RandomSource(mix.seed, "gangs without a limit")
     priorities = [f"priority-{i + 1}" for i in range(mix.priorities)] if mix.priorities > 1 else [""]
@@ -415,10 +371,8 @@ def draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float
 def write_jobs(
     jobs: Sequence[GeneratedJob], planted: Sequence[GeneratedJob], cluster: Cluster, mix: GangMix
 ) -> tuple[list[Document], dict[Key, str]]:
-    """Make PriorityClasses, Queues, PodGroups and Pods, each kind by name; and where each pending pod of a planted job
-    was cut from.
-
-    ``planted`` jobs are meant to fit together: a queue's capability is exactly what these ask for.
+    """Make PriorityClasses, Queues, PodGroups and Pods; and the node of each pending pod of ``planted`` jobs, whose sum
+    is the capability of their queue.
     """
     source = RandomSource(mix.seed, "pods")
     fits = {job.name for job in planted}
@@ -428,12 +382,10 @@ def write_jobs(
     for job in ordered:
         members = [member for part in job.gang.parts for member in _members(job, part, source)]
         spots = set(source.shuffled(range(len(members)))[: job.running])
-        for index, (pod, number) in enumerate(members):
-            pods.append(pod)
-            if index in spots:
-                run_on(pod, cluster.nodes[number])
-            elif job.name in fits:
-                cut[Key(NAMESPACE, pod["metadata"]["name"])] = cluster.nodes[number]
+        into = cut if job.name in fits else {}
+        pods += [
+            plant_pod(pod, cluster.nodes[number], index in spots, into) for index, (pod, number) in enumerate(members)
+        ]
     last = [priority_class(LAST, -100)] if any(job.priority == LAST for job in jobs) else []
     documents = [*last, *_classes_and_queues(planted, mix), *map(_pod_group, ordered), *by_name(pods)]
     return documents, dict(sorted(cut.items()))
@@ -447,7 +399,6 @@ def _classes_and_queues(planted: Sequence[GeneratedJob], mix: GangMix) -> Iterat
 
 
 def _members(job: GeneratedJob, part: GangPart, source: RandomSource) -> Iterator[tuple[Document, int]]:
-    """Pods of a part, each with the node it was cut from; which pod was cut from which is shuffled within its role."""
     blocks = [source.shuffled(block) for block in source.shuffled(part.blocks)]
     for index, number in enumerate(chain.from_iterable(blocks)):
         yield _pod(job, part, index), number
@@ -509,12 +460,10 @@ def _policy(job: GeneratedJob, part: GangPart, minimum: int) -> Document:
 
 
 def _capability(jobs: Sequence[GeneratedJob]) -> dict[str, str]:
-    """What all pods of some jobs request, GPUs in any case."""
     return {GPU: "0"} | _sum_of((part, len(part.nodes)) for job in jobs for part in job.gang.parts)
 
 
 def _sum_of(parts: Iterable[tuple[GangPart, int]]) -> dict[str, str]:
-    """What so many pods of each part request."""
     amounts = [(count * part.gpus, count * part.cpu, count * part.memory) for part, count in parts]
     gpus, cpu, memory = map(sum, zip(*amounts, strict=True)) if amounts else (0, 0, 0)
     return requests(gpus, cpu, memory)

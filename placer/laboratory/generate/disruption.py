@@ -1,28 +1,16 @@
-"""Families ``victims``, ``stranded``, ``lost`` and ``fragmented``: what goes at the least for a job, or for nodes.
+"""Families ``victims``, ``stranded``, ``lost`` and ``fragmented``: the fewest pods that leave for a job, or for nodes.
 
-In the first two a job waits for a whole rack.
+Racks hold gangs of whole nodes, of equal pods. ``victims``: a job waits for a rack, and one rack alone has room, all
+but ``v`` of its nodes. The gang on these goes, since any rack needs as much room. If a budget keeps it, or it spans
+another rack, another rack is emptied: a gang on v nodes is evicted, the other moves into the room.
 
-Racks hold gangs of whole nodes, of pods that all ask for the same. In ``victims`` one rack alone has room, all but
-``v`` of its ``L`` nodes, and everything that runs has a lower priority::
+``stranded``: every rack has some room and nothing has a lower priority. The rack with the fewest nodes taken, by a gang
+that may be anywhere, is emptied by moving it.
 
-    plain      a gang on the v nodes goes: whatever is chosen, room for v nodes must be made
-    --budget   a disruption budget keeps that gang: all of another rack must go. A gang on v nodes of it is evicted, one
-               on its other nodes moves to where the room is
-    --spanning the gang on the v nodes lies in another rack, too, so that more would go with it: the same
+``lost``: some nodes of a gang that has to stay in its rack are not Ready, and the rack has no room for its pods. A gang
+on as many nodes, which may be anywhere, moves; if budgets keep its neighbours, the whole gang moves.
 
-In ``stranded`` every rack has some room and nothing has a lower priority: the rack with the fewest nodes taken, by a
-gang that may be anywhere, is emptied by moving it. No answer is cheaper: with ``v`` nodes short, as many are evicted;
-from the rack that is emptied goes all that is in it.
-
-In ``lost`` some nodes of a gang that has to stay in its rack are not Ready, and the rack has no room for its pods::
-
-    plain      a gang on as many nodes beside it may be anywhere and is moved to where these are free: somebody has to
-               leave so much room
-    --kept     disruption budgets keep all that is beside it: the whole gang is moved, to the one rack that has room
-
-In ``fragmented`` nothing waits, and racks are to be empty: in some one gang that may be anywhere takes a few nodes, in
-all others more nodes are taken, and budgets keep what is in one that has fewer nodes than the others. To empty any rack
-all that is in it is moved, so that no choice of as many is cheaper.
+``fragmented``: racks are to be empty. In some one gang that may be anywhere takes the fewest nodes.
 """
 
 from __future__ import annotations
@@ -82,11 +70,9 @@ class _RackOptions(FamilyOptions):
     node_pods: int = option(1, "pods that fill a node", 1, 64)
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
         self.demand(self.gpus % self.node_pods == 0, "node_pods", str(self.node_pods), f"a divisor of {self.gpus} GPUs")
 
     def demand_racks(self, least: int, why: str) -> None:
-        """Raise a UsageError where there are fewer whole racks."""
         there = self.nodes // self.leaf_size
         self.demand(
             there >= least, "nodes", f"{self.nodes}", f"at least {least * self.leaf_size}, {least} racks, {why}"
@@ -101,7 +87,7 @@ class VictimOptions(_RackOptions):
     spanning: bool = option(False, "the gang whose place would be enough lies in another rack, too")
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Demand racks."""
         super().check()
         self.demand_racks(1 + self.budget + 2 * self.spanning - (self.budget and self.spanning), "as this needs")
 
@@ -111,7 +97,7 @@ class StrandedOptions(_RackOptions):
     """Options of ``stranded``."""
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Demand racks."""
         super().check()
         self.demand_racks(2, "so that something can be moved to another")
 
@@ -124,7 +110,7 @@ class LostOptions(_RackOptions):
     kept: bool = option(False, "disruption budgets keep all pods next to the gang: it is moved as a whole")
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Demand racks, and a gang that is larger than its loss."""
         super().check()
         self.demand_racks(2, "so that something can be moved to another")
         most = self.leaf_size // 3
@@ -138,14 +124,12 @@ class FragmentedOptions(_RackOptions):
     domains: int = option(2, "racks that can be emptied at the price that is known", 1, 1000)
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Demand racks."""
         super().check()
         self.demand_racks(2 * self.domains, "two for each that is to be empty")
 
 
 class _RackGang(NamedTuple):
-    """Pods that fill nodes, in one rack or anywhere."""
-
     name: str
     nodes: tuple[int, ...]
     priority: str = LOWEST
@@ -155,8 +139,6 @@ class _RackGang(NamedTuple):
 
 @dataclass
 class _RackedCluster:
-    """Racks of nodes by number, and what runs there."""
-
     options: _RackOptions
     gangs: list[_RackGang] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
@@ -172,21 +154,19 @@ class _RackedCluster:
         self._names = iter(names_by_chance("job", count + 1, RandomSource(self.options.seed, "names of jobs")))
 
     def whole_racks(self) -> list[range]:
-        """Those that have all their nodes, by chance."""
         return self.source.shuffled([rack for rack in self.racks if len(rack) == self.options.leaf_size])
 
     def name(self) -> str:
         return next(self._names)
 
     def fill_beside(self, homes: Sequence[range], free: Sequence[int], *, keep_parts: bool = False) -> None:
-        """Fill all racks but some, but for some nodes; ``keep_parts``: budgets keep what is in one of fewer nodes."""
+        """``keep_parts``: budgets keep pods in a rack of fewer nodes."""
         for rack in self.racks:
             if rack not in homes:
                 kept = keep_parts and len(rack) < self.options.leaf_size
                 self.fill([node for node in rack if node not in free], *CLASSES, kept=kept)
 
     def summary(self, **more: int) -> dict[str, int]:
-        """What was made."""
         running = sum(len(self.pods(gang)) for gang in self.gangs)
         nodes = len(self.nodes)
         gpus = nodes * self.options.gpus
@@ -195,33 +175,26 @@ class _RackedCluster:
     def run(
         self, nodes: Sequence[int], *, priority: str = LOWEST, limited: bool = True, kept: bool = False
     ) -> _RackGang:
-        """Let a gang run that fills some nodes."""
         gang = _RackGang(self.name(), tuple(nodes), priority, limited, kept)
         self.gangs.append(gang)
         return gang
 
     def fill(self, nodes: Sequence[int], *classes: str, kept: bool = False) -> None:
-        """Let gangs of any size fill nodes that lie in one rack."""
         left = list(nodes)
         while left:
             size = int(self.source.log_between(1, len(left) + 0.999))
             self.run(left[:size], priority=self.source.pick(classes), limited=self.source.chance(0.5), kept=kept)
             del left[:size]
 
-    # ------------------------------------------------------------------------------------------------- what is written
-
     def pods(self, gang: _RackGang) -> tuple[Key, ...]:
-        """Pods of a gang, node after node."""
         count = len(gang.nodes) * self.options.node_pods
         return tuple(Key(NAMESPACE, named(gang.name, number, count)) for number in range(count))
 
     def to(self, gang: _RackGang, nodes: Sequence[int]) -> tuple[Binding, ...]:
-        """Pods of a gang on the nodes that they fill."""
         places = (self.nodes[node] for node in nodes for _ in range(self.options.node_pods))
         return tuple(Binding(pod, node) for pod, node in zip(self.pods(gang), places, strict=True))
 
     def documents(self, waiting: _RackGang | None = None) -> Iterator[Document]:
-        """All objects, each kind by name."""
         yield from by_name(self._nodes())
         yield from by_name(self._hyper_nodes())
         yield from (priority_class(*each) for each in CLASSES.items())
@@ -289,7 +262,6 @@ def _made(
     moved: _RackGang | None = None,
     to: Sequence[int] = (),
 ) -> Generated:
-    """The instance in which a job waits for a rack, and who goes for it."""
     waiting = _RackGang(cluster.name(), tuple(rack), HIGHEST)
     bound = cluster.to(waiting, waiting.nodes)
     going = cluster.pods(evicted) if evicted is not None else ()
@@ -320,7 +292,6 @@ def victims(options: VictimOptions) -> Generated:
 
 
 def _fill_all(cluster: _RackedCluster, *apart: range) -> None:
-    """Fill all racks but some."""
     for rack in cluster.racks:
         if rack not in apart:
             cluster.fill(rack, *list(CLASSES)[:-1])
@@ -342,7 +313,7 @@ def stranded(options: StrandedOptions) -> Generated:
 
 
 def lost(options: LostOptions) -> Generated:
-    """Make a cluster in which some nodes of a gang are lost that has to stay in one rack."""
+    """Make a cluster that lost some nodes of a gang that has to stay in one rack."""
     cluster, size, gone = _RackedCluster(options), options.leaf_size, options.lost
     home, goal, *_ = cluster.whole_racks()
     wide = 2 * gone + cluster.source.below(size - 3 * gone + 1)
@@ -362,7 +333,6 @@ def lost(options: LostOptions) -> Generated:
 
 
 def _repaired(cluster: _RackedCluster, bound: tuple[Binding, ...], moves: tuple[Binding, ...]) -> Generated:
-    """The instance of which some nodes are lost, and what is moved for their pods."""
     going = tuple(move.pod for move in moves)
     step = Step(going, (*going, *(each.pod for each in bound)))
     nodes = tuple(sorted(cluster.nodes[node] for node in cluster.lost))
@@ -388,7 +358,6 @@ def fragmented(options: FragmentedOptions) -> Generated:
 def _emptied(
     cluster: _RackedCluster, homes: Sequence[range], gangs: Sequence[_RackGang], free: Sequence[int]
 ) -> Generated:
-    """The instance of which some racks are to be empty, and where the gang of each goes."""
     places, moves = iter(free), list[Binding]()
     for gang in gangs:
         moves += cluster.to(gang, [next(places) for _ in gang.nodes])

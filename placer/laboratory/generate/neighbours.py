@@ -1,11 +1,8 @@
 """Family ``neighbours``: a full Clos fabric whose pods keep near to others, away from others, or spread.
 
-The nodes are cut into slots as in ``planted``. Applications that are spread claim slots first, of every domain as many
-as of the next; what is left is carved into gangs. Some of these get one host for each pod: what they have on a host
-twice becomes another gang. And some get a neighbour: a workload with pods in every domain in which they have some.
-
-With ``by_label`` there are no HyperNodes, and gangs are PodGroups of Kubernetes: racks are labels of nodes, and who is
-limited to a tier asks for one domain of its label.
+Spread applications claim slots of ``planted`` first, of every domain as many as of the next; the rest is carved into
+gangs. Some get one host for each pod: second pods on a host become another gang. Some get a neighbour: a workload with
+pods in all their domains. With ``by_label`` racks are node labels, and gangs PodGroups of Kubernetes.
 """
 
 from __future__ import annotations
@@ -13,9 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from placer.instance import Key
 from placer.laboratory.generate.carving import (
     TIER_NAMES,
     CarvedGang,
@@ -38,14 +33,13 @@ from placer.laboratory.generate.clos_fabric import (
 )
 from placer.laboratory.generate.objects import (
     GROUP,
-    NAMESPACE,
     Document,
     Generated,
     by_name,
     names_by_chance,
+    plant_pod,
     pod_object,
     requests,
-    run_on,
     running_shares,
 )
 from placer.laboratory.generate.options import GangMix, listed, option
@@ -63,7 +57,7 @@ HOSTS = 0
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourOptions(GangMix):
-    """Options of ``neighbours``; those of :class:`~placer.laboratory.generate.options.GangMix` besides."""
+    """Options of ``neighbours``, next to those of :class:`~placer.laboratory.generate.options.GangMix`."""
 
     pod_sizes: tuple[int, ...] = option((1, 2, 4, 8), "GPUs a pod may ask for", 1, 64)
     nodes: int = option(64, "number of nodes", 1, 100_000)
@@ -79,7 +73,7 @@ class NeighbourOptions(GangMix):
     )
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check options that PodGroups of Kubernetes lack, and the sizes of applications."""
         super().check()
         for name in ("subgroups", "tight", "queues") if self.by_label else ():
             asked = getattr(self, name)
@@ -90,10 +84,9 @@ class NeighbourOptions(GangMix):
 
 
 def neighbours(options: NeighbourOptions) -> Generated:
-    """Make a full cluster and a queue cut from it, whose pods ask something of each other.
+    """Make a full cluster and a queue cut from it, whose pods depend on each other's places.
 
-    Every GPU is in exactly one pod, and the placement that the queue was cut from keeps every rule; in it pods that
-    must have others near them come after all others (C12).
+    In the planted placement pods that must have others near them come last (C12).
     """
     mix = replace(options, subgroups=0.0) if options.by_label else options
     fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
@@ -103,30 +96,21 @@ def neighbours(options: NeighbourOptions) -> Generated:
     of_jobs = [document for document in documents if document["kind"] == "Pod"]
     for pod in of_jobs:
         queue.put_affinity(pod, fabric)
-    pods = list[Document]()
+    pods: list[Document] = []
     for app in queue.apps:
-        for pod, number in _app_pods(app, fabric, mix):
-            pods.append(pod)
-            if app.runs:
-                run_on(pod, cluster.nodes[number])
-            else:
-                cut[Key(NAMESPACE, pod["metadata"]["name"])] = cluster.nodes[number]
+        pods += [plant_pod(pod, cluster.nodes[number], app.runs, cut) for pod, number in _app_pods(app, fabric, mix)]
     running = list(running_services(cluster, mix.services))
     documents = [*cluster.documents(mix, spare_room(mix)), *documents, *by_name(pods), *running]
-    documents = _racks_by_label(documents, fabric) if mix.by_label else documents
+    documents = (
+        [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"] if mix.by_label else documents
+    )
     attracted = _attracted(of_jobs)
     planted = dict(sorted(cut.items(), key=lambda item: (item[0].name in attracted, item)))
     return Generated(documents, planted, _summary(queue, len(planted), len(running), mix))
 
 
 def _attracted(pods: Sequence[Document]) -> set[str]:
-    """Names of the pods that must have others near them."""
     return {pod["metadata"]["name"] for pod in pods if "podAffinity" in pod["spec"].get("affinity", ())}
-
-
-def _racks_by_label(documents: Sequence[Document], fabric: Fabric) -> list[Document]:
-    """The same without HyperNodes."""
-    return [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"]
 
 
 def _by_label(document: Document, fabric: Fabric) -> Document:
@@ -163,9 +147,6 @@ def _summary(queue: _CutQueue, planted: int, services: int, mix: NeighbourOption
     }
 
 
-# ---------------------------------------------------------------------------------------------------------- the queue
-
-
 @dataclass(frozen=True)
 class App:
     """Pods in no gang, spread over the domains of a tier, or :data:`HOSTS`; all or none of them run."""
@@ -176,16 +157,13 @@ class App:
     runs: bool = False
 
 
-class Neighbour(NamedTuple):
-    """The workload that a gang must be near, by a label of its pods, and the tier of the domain that they share."""
-
-    label: Label
-    tier: int
+#: The workload that a gang must be near, by a label of its pods, and the tier of their common domain.
+Neighbour = tuple[Label, int]
 
 
 @dataclass(frozen=True)
 class _CutQueue:
-    """Gangs and applications; names of the gangs with one pod per host, and labels of those with a neighbour."""
+    """``apart``: names of the gangs with one pod per host; ``near``: labels of those with a neighbour."""
 
     jobs: Sequence[GeneratedJob]
     apps: Sequence[App]
@@ -193,11 +171,11 @@ class _CutQueue:
     near: Mapping[Label, Neighbour]
 
     def put_affinity(self, pod: Document, fabric: Fabric) -> None:
-        """Write what a pod of a gang asks of others, if anything, into its spec."""
         job, terms = pod["metadata"]["labels"][JOB], {}
         neighbour = self.near.get((JOB, job))
         if neighbour is not None:
-            terms["podAffinity"] = _term(_key(neighbour.tier, fabric), neighbour.label)
+            label, tier = neighbour
+            terms["podAffinity"] = _term(_key(tier, fabric), label)
         if job in self.apart:
             terms["podAntiAffinity"] = _term(_key(HOSTS, fabric), (JOB, job))
         if terms:
@@ -205,7 +183,6 @@ class _CutQueue:
 
 
 def _key(tier: int, fabric: Fabric) -> str:
-    """Topology key of a tier."""
     return "kubernetes.io/hostname" if tier == HOSTS else f"placer.dev/{TIER_NAMES[fabric.tiers][tier - 1]}"
 
 
@@ -215,7 +192,6 @@ def _term(key: str, label: Label) -> Document:
 
 
 def _app_pods(app: App, fabric: Fabric, mix: NeighbourOptions) -> Iterator[tuple[Document, int]]:
-    """Pods of an application, each with the node it was cut from; which is which is shuffled."""
     (part,) = app.cut.parts
     spread = {
         "maxSkew": mix.skew,
@@ -228,9 +204,6 @@ def _app_pods(app: App, fabric: Fabric, mix: NeighbourOptions) -> Iterator[tuple
         found = pod_object(f"{app.name}-{index}", APP, containers, labels={APP: app.name})
         found["spec"]["topologySpreadConstraints"] = [spread]
         yield found, number
-
-
-# -------------------------------------------------------------------------------------------------------- cutting it
 
 
 def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _CutQueue:
@@ -247,7 +220,6 @@ def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _CutQueue:
 
 
 def _cut_apps(slots: FreeSlots, mix: NeighbourOptions) -> list[App]:
-    """Let applications claim slots until they have their share of the pods, or nothing fits any more."""
     source, free = slots.source, slots.counts[-1][0]
     left, found = round(mix.spread * free.total()), list[tuple[int, CarvedGang]]()
     while left > 0 and free.total():
@@ -263,7 +235,6 @@ def _cut_apps(slots: FreeSlots, mix: NeighbourOptions) -> list[App]:
 
 
 def _one_each(slots: FreeSlots, kind: Slot, pods: int) -> tuple[int, ...]:
-    """Take up to ``pods`` slots, each on a host of its own."""
     found = list[int]()
     for leaf in slots.source.shuffled(range(slots.fabric.domains(1))):
         taken = Counter(slots.take(1, leaf, (kind,), slots.free(1, leaf, (kind,))))
@@ -277,7 +248,6 @@ def _one_each(slots: FreeSlots, kind: Slot, pods: int) -> tuple[int, ...]:
 
 
 def _evenly(slots: FreeSlots, tier: int, kind: Slot, pods: int, skew: int) -> tuple[int, ...]:
-    """Take up to ``pods`` slots, from no domain of a tier more than ``skew`` more than from another."""
     domains = slots.source.shuffled(range(slots.fabric.domains(tier)))
     free = [slots.free(tier, domain, (kind,)) for domain in domains]
     fewest = min(min(free), pods // len(domains))
@@ -290,10 +260,7 @@ def _evenly(slots: FreeSlots, tier: int, kind: Slot, pods: int, skew: int) -> tu
 
 
 def _one_per_host(gangs: Sequence[CarvedGang], mix: NeighbourOptions) -> tuple[list[CarvedGang], frozenset[int]]:
-    """Choose gangs of which no two pods may be on one host; what they have on a host twice becomes a gang by itself.
-
-    Gangs with subgroups or a second role stay whole, and are chosen where all their pods are on different hosts.
-    """
+    """Gangs with subgroups or a second role stay whole, and are chosen where all their pods are on different hosts."""
     found, apart = list(gangs), set[int]()
     for index in RandomSource(mix.seed, "one per host").shuffled(range(len(gangs))):
         if len(apart) >= mix.one_per_host * len(found):
@@ -307,7 +274,6 @@ def _one_per_host(gangs: Sequence[CarvedGang], mix: NeighbourOptions) -> tuple[l
 
 
 def _hosts_apart(gang: CarvedGang) -> Iterator[CarvedGang]:
-    """The gang with one pod of each of its hosts, and another one with the rest."""
     (part, *others) = gang.parts
     once = Counter(dict.fromkeys(part.nodes, 1))
     rest = Counter(part.nodes) - once
@@ -321,10 +287,7 @@ def _hosts_apart(gang: CarvedGang) -> Iterator[CarvedGang]:
 def _near(
     jobs: Sequence[GeneratedJob], apps: Sequence[App], fabric: Fabric, mix: NeighbourOptions
 ) -> dict[Label, Neighbour]:
-    """Choose gangs that must be near another workload, in the lowest tier where one has pods in all their domains.
-
-    That other one is none of those, so that all its pods can be there before them.
-    """
+    """The neighbour needs no neighbour itself, so that all its pods can be placed first."""
     source, found, wanted = RandomSource(mix.seed, "near"), dict[Label, Neighbour](), set[Label]()
     cuts = {(JOB, job.name): job.gang for job in jobs} | {(APP, app.name): app.cut for app in apps}
     homes = [_Homes(cuts, tier, fabric) for tier in range(1, fabric.tiers)]
@@ -332,17 +295,15 @@ def _near(
         if len(found) >= mix.near * len(jobs):
             break
         none = {label, *found}
-        choices = (Neighbour(source.pick(others), each.tier) for each in homes if (others := each.around(label, none)))
+        choices = ((source.pick(others), each.tier) for each in homes if (others := each.around(label, none)))
         neighbour = None if label in wanted else next(choices, None)
         if neighbour is not None:
             found[label] = neighbour
-            wanted.add(neighbour.label)
+            wanted.add(neighbour[0])
     return found
 
 
 class _Homes:
-    """The domains of one tier that workloads have pods in, and which have some in a domain."""
-
     def __init__(self, cuts: Mapping[Label, CarvedGang], tier: int, fabric: Fabric) -> None:
         self.tier = tier
         self.domains = {
@@ -355,5 +316,4 @@ class _Homes:
                 self.there[domain].add(label)
 
     def around(self, label: Label, none: set[Label]) -> list[Label]:
-        """Workloads with pods in every domain of one, apart from some, by name."""
         return sorted(set.intersection(*(self.there[domain] for domain in self.domains[label])) - none)

@@ -1,8 +1,4 @@
-"""Family ``network``: AppGroups over regions and zones, with limits that a planted placement is known to keep.
-
-One step after the other: the regions with their zones, nodes and costs, applications without a place, a place for each
-of their pods, limits around these places, and the Kubernetes objects that say all this.
-"""
+"""Family ``network``: AppGroups over regions and zones, with limits that a planted placement is known to keep."""
 
 from __future__ import annotations
 
@@ -27,10 +23,10 @@ from placer.laboratory.generate.objects import (
     named,
     names_by_chance,
     node_object,
+    plant_pod,
     pod_group,
     pod_object,
     requests,
-    run_on,
     running_shares,
 )
 from placer.laboratory.generate.options import FamilyOptions, listed, option
@@ -63,7 +59,7 @@ class NetworkOptions(FamilyOptions):
     rack_size: int = option(4, "nodes per rack, the HyperNodes of tier 1 (zones, regions and all are 2 to 4)", 1, 4096)
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check that every zone has a node, and that ranges are ranges."""
         zones = self.regions * self.zones
         self.demand(
             self.nodes >= zones, "nodes", f"{self.nodes}", f"at least {zones:,}, one for each zone of every region"
@@ -77,23 +73,20 @@ class NetworkOptions(FamilyOptions):
 def network(options: NetworkOptions) -> Generated:
     """Make AppGroups, and a cluster whose network they are known to fit.
 
-    The planted placement has a node for every pending pod and keeps the room of the nodes, every maxNetworkCost, every
-    bandwidthCapacity and every tier limit. Where limits are tight, the largest cost of a planted pair is what its
-    dependency allows, the capacity of a link is what the planted pairs need of it, and the tier limit of a gang is the
-    tier of the smallest HyperNode around it.
-
-    The ``networkCostPlanted`` of its summary is O3 of everything planted, running pods included.
+    The planted placement keeps the room of the nodes, every maxNetworkCost, bandwidthCapacity and tier limit. Where
+    limits are tight, they leave no room around it. ``networkCostPlanted`` of the summary is O3 of everything planted,
+    running pods included.
     """
     mix = options
     regions = draw_regions(mix.regions, mix.zones, mix.nodes, RandomSource(mix.seed, "land"))
     source = RandomSource(mix.seed, "applications")
     applications = [_application(mix, source) for _ in range(mix.app_groups)]
-    planting = plant(applications, regions, mix, RandomSource(mix.seed, "places"))
-    limits = draw_limits(applications, planting, regions, mix.tight, RandomSource(mix.seed, "limits"))
+    places, room = plant(applications, regions, mix, RandomSource(mix.seed, "places"))
+    limits = draw_limits(applications, places, regions, mix.tight, RandomSource(mix.seed, "limits"))
     source = RandomSource(mix.seed, "objects")
     shares = running_shares(len(applications), mix.running, mix.anchored, source)
     gangs = [source.chance(mix.gangs) for _ in applications]
-    documents, planted = _documents(applications, planting, limits, regions, mix, shares, gangs, source)
+    documents, planted = _documents(applications, places, room, limits, regions, mix, shares, gangs, source)
     pods = sum(sum(each.replicas) for each in applications)
     summary = {
         "nodes": mix.nodes,
@@ -111,8 +104,6 @@ def network(options: NetworkOptions) -> Generated:
     return Generated(documents, planted, summary)
 
 
-# -------------------------------------------------------------------------------------------------------- the regions
-
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
 
@@ -122,8 +113,6 @@ REGION_COSTS = (15, 60)
 
 
 class AreaLink(NamedTuple):
-    """The way from one region to another, or from one zone to another one of its region, by number."""
-
     key: str
     origin: int
     destination: int
@@ -131,9 +120,9 @@ class AreaLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Regions:
-    """Zones by number, region after region; nodes by number, zone after zone. Names tell nothing of these numbers.
+    """Zones by number, region after region; nodes by number, zone after zone.
 
-    ``starts`` are the first nodes of the zones. A link costs the same both ways, and no way round is cheaper.
+    ``starts`` are the first nodes of the zones. A link costs the same both ways, and no detour is cheaper.
     """
 
     regions: tuple[str, ...]
@@ -144,27 +133,21 @@ class Regions:
 
     @property
     def zones_each(self) -> int:
-        """Zones per region."""
         return len(self.zones) // len(self.regions)
 
     def region(self, zone: int) -> int:
-        """Return the region of a zone."""
         return zone // self.zones_each
 
     def zone(self, node: int) -> int:
-        """Return the zone of a node."""
         return bisect_right(self.starts, node) - 1
 
     def zones_of(self, region: int) -> range:
-        """Return the zones of a region."""
         return range(region * self.zones_each, (region + 1) * self.zones_each)
 
     def nodes_of(self, zone: int) -> range:
-        """Return the nodes of a zone."""
         return range(self.starts[zone], (*self.starts, len(self.nodes))[zone + 1])
 
     def link(self, node: int, other: int) -> AreaLink | None:
-        """Return the link that a call from one node to another takes; None within a zone."""
         one, two = self.zone(node), self.zone(other)
         if one == two:
             return None
@@ -173,12 +156,10 @@ class Regions:
         return AreaLink(REGION, self.region(one), self.region(two))
 
     def name(self, key: str, number: int) -> str:
-        """Name of a region or zone."""
         return (self.regions if key == REGION else self.zones)[number]
 
 
 def draw_regions(regions: int, zones_each: int, nodes: int, source: RandomSource) -> Regions:
-    """Lay out regions of as many zones each, the nodes shared out evenly, and draw costs."""
     zones = regions * zones_each
     costs = {AreaLink(REGION, *pair): cost for pair, cost in _costs(range(regions), REGION_COSTS, source).items()}
     for region in range(regions):
@@ -194,7 +175,7 @@ def draw_regions(regions: int, zones_each: int, nodes: int, source: RandomSource
 
 
 def _costs(places: Sequence[int], span: tuple[int, int], source: RandomSource) -> dict[tuple[int, int], int]:
-    """Draw a cost for every two places, then let every way be the shortest one (Floyd and Warshall)."""
+    """Every cost is that of the shortest path (Floyd and Warshall)."""
     low, high = span
     drawn = {(one, two): low + source.below(high - low + 1) for one in places for two in places if one < two}
     costs = drawn | {(two, one): cost for (one, two), cost in drawn.items()}
@@ -210,18 +191,14 @@ TIERS = ("rack", "zone", "region", "world")
 
 @dataclass(frozen=True)
 class Racks:
-    """The tree of HyperNodes over regions; nodes of a zone stand in racks of ``size``, the last as large as is left."""
-
     regions: Regions
     size: int
 
     def tier(self, nodes: Iterable[int]) -> int:
-        """Tier of the smallest domain that holds all nodes, of which there is at least one."""
         paths = {self._path(node) for node in nodes}
         return next(tier for tier, domains in enumerate(zip(*paths, strict=True), 1) if len(set(domains)) == 1)
 
     def documents(self) -> Iterator[Document]:
-        """Make the HyperNodes."""
         members: dict[tuple[int, str], set[tuple[str, str]]] = {}
         for number, node in enumerate(self.regions.nodes):
             below = ("Node", node)
@@ -232,15 +209,12 @@ class Racks:
             yield hyper_node(name, tier, TIERS[tier - 1], sorted(inside))
 
     def _path(self, node: int) -> tuple[str, ...]:
-        """Names of the domains above a node, lowest first."""
         regions = self.regions
         zone = regions.zone(node)
         rack = (node - regions.starts[zone]) // self.size
         name = regions.zones[zone]
         return f"{name}-rack-{rack}", name, regions.regions[regions.region(zone)], TIERS[-1]
 
-
-# --------------------------------------------------------------------------------------------------- the applications
 
 #: Sizes of a pod in units (half a core and 1 GiB), the small ones more often.
 SIZES = (1, 1, 1, 2, 2, 4)
@@ -249,7 +223,7 @@ BANDWIDTHS = (10, 20, 50, 100, 200)
 
 
 class DependencyEdge(NamedTuple):
-    """One workload depends on another one; ``bandwidth`` is in Mbit/s, 0 where it says nothing of it."""
+    """``bandwidth`` is in Mbit/s, 0: not stated."""
 
     caller: int
     called: int
@@ -260,8 +234,8 @@ class DependencyEdge(NamedTuple):
 class GeneratedApplication:
     """Workloads by number: the size and the number of each one's pods.
 
-    ``calls`` has each pair once, none in a circle, by caller, and by called one within. ``walk`` is all workloads on a
-    walk down the calls, so that neighbours on the walk mostly call each other.
+    ``calls`` has each pair once, without circles, in order. ``walk`` is all workloads on a walk down the calls, so that
+    neighbours on the walk mostly call each other.
     """
 
     units: tuple[int, ...]
@@ -271,12 +245,10 @@ class GeneratedApplication:
 
 
 def _between(span: tuple[int, ...], source: RandomSource) -> int:
-    """Draw a number from the first to the last, or the only one."""
     return span[0] + source.below(span[-1] - span[0] + 1)
 
 
 def _application(mix: NetworkOptions, source: RandomSource) -> GeneratedApplication:
-    """Draw an application; the calls that make every workload but one a called one are there in any case."""
     size = _between(mix.workloads, source)
     parents = [source.below(number) for number in range(1, size)]
     pairs = dict.fromkeys((parent, number) for number, parent in enumerate(parents, 1))
@@ -299,7 +271,6 @@ def _application(mix: NetworkOptions, source: RandomSource) -> GeneratedApplicat
 
 
 def _walk(parents: list[int]) -> Iterator[int]:
-    """Depth first down the tree in which workload ``i + 1`` is first called by ``parents[i]``."""
     below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     for number, parent in enumerate(parents, 1):
         below[parent].append(number)
@@ -313,38 +284,21 @@ def _walk(parents: list[int]) -> Iterator[int]:
 ZONES_EACH = 3
 
 
-@dataclass(frozen=True)
-class Planting:
-    """Where everything stands: by application and workload the node of each pod; and units of the fullest node, which
-    every node has to have.
-    """
-
-    nodes: tuple[tuple[tuple[int, ...], ...], ...]
-    room: int
-
-    @property
-    def pods(self) -> int:
-        """Pods of the node that has the most."""
-        return max(Counter(chain.from_iterable(chain.from_iterable(self.nodes))).values())
-
-
-class _Replica(NamedTuple):
-    """A pod: application, workload, number among its replicas."""
-
-    application: int
-    workload: int
-    replica: int
+#: By application and workload the node of each pod.
+Places = tuple[tuple[tuple[int, ...], ...], ...]
+#: A pod: application, workload, number among its replicas.
+_Replica = tuple[int, int, int]
 
 
 def plant(
     applications: Sequence[GeneratedApplication], regions: Regions, mix: NetworkOptions, source: RandomSource
-) -> Planting:
-    """Give every pod a node."""
+) -> tuple[Places, int]:
+    """Give every pod a node; also the units of the fullest node, which every node has to have."""
     loads = [0] * len(regions.zones)
     waiting: list[list[_Replica]] = [[] for _ in regions.zones]
     for number, application in enumerate(applications):
         for replica, zone in _zones(number, application, regions, mix, loads, source):
-            loads[zone] += application.units[replica.workload]
+            loads[zone] += application.units[replica[1]]
             waiting[zone].append(replica)
     sizes = [application.units for application in applications]
     room = max(max(units) for units in sizes)
@@ -352,12 +306,12 @@ def plant(
         room += 1
     nodes = tuple(
         tuple(
-            tuple(found[_Replica(number, workload, replica)] for replica in range(replicas))
+            tuple(found[number, workload, replica] for replica in range(replicas))
             for workload, replicas in enumerate(application.replicas)
         )
         for number, application in enumerate(applications)
     )
-    return Planting(nodes, room)
+    return nodes, room
 
 
 def _zones(
@@ -368,18 +322,17 @@ def _zones(
     loads: Sequence[int],
     source: RandomSource,
 ) -> Iterator[tuple[_Replica, int]]:
-    """Cut the walk through an application into as many pieces as it has zones; say of each pod where it stands."""
+    """Cut the walk through an application into as many pieces as it has zones, so that most calls stay in a zone."""
     homes = _homes(regions, source.chance(mix.wide), loads, source)
     for place, workload in enumerate(application.walk):
         home = homes[place * len(homes) // len(application.walk)]
         others = [zone for zone in regions.zones_of(regions.region(home)) if zone != home]
         second = source.pick(others) if others and source.chance(mix.apart) else home
         for replica in range(application.replicas[workload]):
-            yield _Replica(number, workload, replica), second if replica % 2 else home
+            yield (number, workload, replica), second if replica % 2 else home
 
 
 def _homes(regions: Regions, wide: bool, loads: Sequence[int], source: RandomSource) -> list[int]:
-    """Choose the emptiest regions, and the emptiest zones of these; equal ones by chance."""
     order = source.shuffled(range(len(regions.regions)))
     order.sort(key=lambda region: sum(loads[zone] for zone in regions.zones_of(region)))
     homes: list[int] = []
@@ -393,15 +346,13 @@ def _homes(regions: Regions, wide: bool, loads: Sequence[int], source: RandomSou
 def _packed(
     waiting: Sequence[Sequence[_Replica]], sizes: Sequence[Sequence[int]], regions: Regions, room: int
 ) -> dict[_Replica, int] | None:
-    """Fill the nodes of each zone: the one at hand as long as the next pod fits, then the emptiest; None if none is
-    left.
-    """
     found: dict[_Replica, int] = {}
     for zone, waiting_here in enumerate(waiting):
         free = dict.fromkeys(regions.nodes_of(zone), room)
         here = next(iter(free))
         for replica in waiting_here:
-            units = sizes[replica.application][replica.workload]
+            application, workload, _ = replica
+            units = sizes[application][workload]
             if free[here] < units:
                 here = max(free, key=lambda node: free[node])
             if free[here] < units:
@@ -413,7 +364,7 @@ def _packed(
 
 @dataclass(frozen=True)
 class NetworkLimits:
-    """What is allowed: by application and call its maxNetworkCost, and Mbit/s of each link.
+    """Each call's maxNetworkCost, by application, and Mbit/s of each link.
 
     ``tight_tiers`` says by application whether its tier limit, should it be a gang, leaves no room. ``network_cost`` is
     that of the planted placement over all pairs (O3).
@@ -427,22 +378,20 @@ class NetworkLimits:
 
 def draw_limits(
     applications: Sequence[GeneratedApplication],
-    planting: Planting,
+    places: Places,
     regions: Regions,
     tight: float,
     source: RandomSource,
 ) -> NetworkLimits:
-    """Draw limits that the planted placement keeps.
-
-    A tight cost is the largest one among the pairs of a call, 0 where all of them stay in a zone; a tight capacity is
-    what the pairs need together, or what one small call needs where none goes over the link. Otherwise every known
-    cost is allowed, and a link carries twice the need of the busiest one.
+    """A tight cost is the largest one among the pairs of a call; a tight capacity is the sum of the pairs' needs, or
+    one small call's where none goes over the link. Otherwise every known cost is allowed, and a link carries twice the
+    need of the busiest one.
     """
     used = Counter[AreaLink]()
     total = 0
     largest = max(regions.costs.values(), default=0)
     costs: list[tuple[int, ...]] = []
-    for application, nodes in zip(applications, planting.nodes, strict=True):
+    for application, nodes in zip(applications, places, strict=True):
         allowed: list[int] = []
         for call in application.calls:
             near, links = _ways(regions, nodes[call.caller], nodes[call.called])
@@ -462,13 +411,9 @@ def draw_limits(
 
 
 def _ways(regions: Regions, callers: Sequence[int], called: Sequence[int]) -> tuple[int, Counter[AreaLink]]:
-    """Of all pairs of two workloads' pods: how many are on two nodes of one zone, and how many take each link."""
     pairs = [(one, two, regions.link(one, two)) for one, two in product(callers, called)]
     near = sum(one != two and link is None for one, two, link in pairs)
     return near, Counter(link for _, _, link in pairs if link is not None)
-
-
-# -------------------------------------------------------------------------------------------------------- the objects
 
 
 GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
@@ -480,7 +425,8 @@ UNIT = (500, 1024)
 
 def _documents(
     applications: Sequence[GeneratedApplication],
-    planting: Planting,
+    places: Places,
+    room: int,
     limits: NetworkLimits,
     regions: Regions,
     mix: NetworkOptions,
@@ -488,10 +434,6 @@ def _documents(
     gangs: Sequence[bool],
     source: RandomSource,
 ) -> tuple[list[Document], dict[Key, str]]:
-    """Each kind by name, and the node of every pod that does not run yet.
-
-    ``running`` is of each application the share of its pods that run, ``gangs`` whether its pods are one gang.
-    """
     racks = Racks(regions, mix.rack_size)
     names = names_by_chance("app", len(applications), source)
     groups: list[Document] = []
@@ -499,23 +441,19 @@ def _documents(
     pod_groups: list[Document] = []
     planted: dict[Key, str] = {}
     for number, application in enumerate(applications):
-        name, nodes = names[number], planting.nodes[number]
+        name, nodes = names[number], places[number]
         groups.append(_app_group(name, application, limits.costs[number], source.pick(tuple(ALGORITHMS))))
         members = list(_pods(name, application, nodes, regions, gang=gangs[number]))
         going = set(source.shuffled(range(len(members)))[: math.ceil(running[number] * len(members))])
-        for index, (pod, node) in enumerate(members):
-            pods.append(pod)
-            if index in going:
-                run_on(pod, node)
-            else:
-                planted[Key(NAMESPACE, pod["metadata"]["name"])] = node
+        pods += [plant_pod(pod, node, index in going, planted) for index, (pod, node) in enumerate(members)]
         if gangs[number]:
             tier = racks.tier(chain.from_iterable(nodes))
             limit = tier if limits.tight_tiers[number] else min(tier + 1, len(TIERS))
             wanted = {"mode": "hard", "highestTierAllowed": limit}
             pod_groups.append(pod_group(name, {"minMember": len(members), "networkTopology": wanted}, bool(going)))
+    there = Counter(node for application in places for nodes in application for node in nodes)
     documents = [
-        *by_name(_nodes(regions, math.ceil(planting.room / mix.fill), planting.pods)),
+        *by_name(_nodes(regions, math.ceil(room / mix.fill), max(there.values()))),
         *by_name(racks.documents() if any(gangs) else ()),
         _network_topology(regions, limits),
         _config_map(regions),
@@ -567,7 +505,6 @@ def _network_topology(regions: Regions, limits: NetworkLimits) -> Document:
 
 
 def _by_origin(regions: Regions, key: str) -> Iterator[tuple[int, list[AreaLink]]]:
-    """Links of one kind by where they begin; origins and destinations by name."""
     links = [link for link in regions.costs if link.key == key]
     for origin in sorted({link.origin for link in links}, key=lambda number: regions.name(key, number)):
         there = [link for link in links if link.origin == origin]
@@ -575,7 +512,6 @@ def _by_origin(regions: Regions, key: str) -> Iterator[tuple[int, list[AreaLink]
 
 
 def _config_map(regions: Regions) -> Document:
-    """What netperf would measure between one pair of nodes of each link: its cost in milliseconds."""
     data = {}
     for link, cost in regions.costs.items():
         one, two = (_probe(regions, link.key, place) for place in (link.origin, link.destination))
@@ -635,7 +571,6 @@ def _workload(name: str, number: int, count: int) -> Document:
 def _pods(
     name: str, application: GeneratedApplication, nodes: Sequence[Sequence[int]], regions: Regions, *, gang: bool
 ) -> Iterator[tuple[Document, str]]:
-    """Every pod of an application, and the node that it was planted on."""
     for number, places in enumerate(nodes):
         selector = named("w", number, len(nodes))
         units = application.units[number]

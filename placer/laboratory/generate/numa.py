@@ -1,9 +1,4 @@
-"""Family ``numa``: nodes of several NUMA zones, filled with Guaranteed pods in an order that the kubelet admits.
-
-One step after the other: each zone of a node is cut into parts; parts become containers, and containers pods; the pods
-are put into an order and the kubelet is replayed, and a pod that it would refuse is taken apart; the Kubernetes objects
-that say all this.
-"""
+"""Family ``numa``: nodes of several NUMA zones, filled with Guaranteed pods in an order that the kubelet admits."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ from placer.instance import Key
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
 from placer.laboratory.generate.objects import (
     GPU,
-    NAMESPACE,
     Document,
     Generated,
     by_name,
@@ -22,9 +16,9 @@ from placer.laboratory.generate.objects import (
     most_pods,
     names_by_chance,
     node_object,
+    plant_pod,
     pod_object,
     requests,
-    run_on,
 )
 from placer.laboratory.generate.options import FamilyOptions, listed, option, whole
 from placer.laboratory.generate.random_source import RandomSource
@@ -59,7 +53,7 @@ class NumaOptions(FamilyOptions):
     running: float = option(0.0, "share of each node's pods that run already, those bound first")
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check that zones can be filled."""
         self.demand(bool(self.zones), "zones", "an empty list", "at least one number")
         self.demand(bool(self.pod_cores), "pod_cores", "an empty list", "at least one size")
         low = least(self.fill, self.cores)
@@ -70,17 +64,15 @@ class NumaOptions(FamilyOptions):
 def numa(options: NumaOptions) -> Generated:
     """Make nodes with NUMA zones, and a queue that is known to fit.
 
-    Every zone is cut into parts, so nearly all of its cores and memory and all of its GPUs are planted. Where the
-    kubelet aligns containers one by one, a pod's two containers may come from two zones.
-
-    The planted placement is of all pending pods, node by node in an order in which the kubelet admits them.
+    Nearly all cores and memory of every zone and all of its GPUs are planted. The planted placement lists all pending
+    pods, node by node in an order in which the kubelet admits them.
     """
     mix = options
     kinds, source = RandomSource(mix.seed, "nodes"), RandomSource(mix.seed, "pods")
     filled = [_fill(_kind(mix, kinds), mix, source) for _ in range(mix.nodes)]
     documents, planted = _documents(filled, mix, RandomSource(mix.seed, "objects"))
-    pods = [pod for node in filled for pod in node.pods]
-    zones = sum(node.kind.zones for node in filled)
+    pods = [pod for _, there in filled for pod in there]
+    zones = sum(kind.zones for kind, _ in filled)
     summary = {
         "nodes": mix.nodes,
         "zones": zones,
@@ -95,9 +87,6 @@ def numa(options: NumaOptions) -> Generated:
     return Generated(documents, planted, summary)
 
 
-# ------------------------------------------------------------------------------------------------- filling the nodes
-
-
 @dataclass(frozen=True, slots=True)
 class NodeShape:
     """A node's hardware and its kubelet: equal zones with so many cores and GPUs each."""
@@ -109,7 +98,6 @@ class NodeShape:
     scope: str
 
     def numa(self) -> NumaNode:
-        """The node as its kubelet sees it, empty."""
         room = Resources({CPU: self.cores * 1000, "memory": self.cores * MEMORY_PER_CORE << 20, GPU: self.gpus})
         names = frozenset({CPU, "memory", *((GPU,) if self.gpus else ())})
         zones = (NumaZone(number, f"node-{number}", room, room, room, names) for number in range(self.zones))
@@ -136,23 +124,18 @@ class ZonePart:
 FilledPod = tuple[ZonePart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FilledNode:
-    """A node and its pods, in an order in which its kubelet admits them."""
+#: A node and its pods, in an order in which its kubelet admits them.
+FilledNode = tuple[NodeShape, Sequence[FilledPod]]
 
-    kind: NodeShape
-    pods: tuple[FilledPod, ...]
 
-    def after(self, count: int) -> list[Resources]:
-        """What each zone has left once the first ``count`` pods are there."""
-        manager = TopologyManager(self.kind.numa())
-        if _first_refused(manager, self.pods[:count]) is not None:
-            raise AssertionError("the order was tried")
-        return [zone.available for zone in manager.after().zones]
+def _left(kind: NodeShape, pods: Sequence[FilledPod]) -> list[Resources]:
+    manager = TopologyManager(kind.numa())
+    if _first_refused(manager, pods) is not None:
+        raise AssertionError("the order was tried")
+    return [zone.available for zone in manager.after().zones]
 
 
 def _first_refused(manager: TopologyManager, pods: Iterable[FilledPod]) -> int | None:
-    """Admit pods one after another, Guaranteed ones; the index of the first that the kubelet refuses."""
     for index, parts in enumerate(pods):
         amounts = [Resources({CPU: p.cores * 1000, "memory": p.memory << 20, GPU: p.gpus}) for p in parts]
         containers = (NumaContainer(f"c{number}", Stage.APP, each) for number, each in enumerate(amounts))
@@ -162,26 +145,23 @@ def _first_refused(manager: TopologyManager, pods: Iterable[FilledPod]) -> int |
 
 
 def least(share: float, amount: int) -> int:
-    """The least whole number, at least 1, that is such a share (in thousandths) of an amount or more."""
+    """The share counts in thousandths; at least 1."""
     return max(1, -(-round(share * 1000) * amount // 1000))
 
 
 def _fill(kind: NodeShape, mix: NumaOptions, source: RandomSource) -> FilledNode:
-    """Cut every zone of a node into parts, make pods of them, and find an order that the kubelet admits.
-
-    Single containers can always be bound in the order of their zones: each finds room in its own zone or below. Pods of
-    two containers may stand in each other's way; one that does is taken apart.
+    """Single containers can always be bound in the order of their zones: each finds room in its own zone or below. Pods
+    of two containers may stand in each other's way; one that does is taken apart.
     """
     wide = kind.policy == "restricted" and kind.zones > 1 and source.chance(mix.wide)
     both = ZonePart((0, 1), 2 * kind.cores, 2 * kind.cores * MEMORY_PER_CORE, 2 * kind.gpus)
     parts = [both] if wide else []
     for zone in range(2 if wide else 0, kind.zones):
         parts += _cut(kind, zone, mix, source)
-    return FilledNode(kind, tuple(_in_order(kind, _paired(parts, kind.scope, mix.pairs, source))))
+    return kind, _in_order(kind, _paired(parts, kind.scope, mix.pairs, source))
 
 
 def _in_order(kind: NodeShape, pods: list[FilledPod]) -> list[FilledPod]:
-    """Sort pods by their zones, and take apart pods of two containers until the kubelet admits all in this order."""
     while True:
         pods.sort(key=lambda pod: max(part.zones for part in pod))
         refused = _first_refused(TopologyManager(kind.numa()), pods)
@@ -192,7 +172,6 @@ def _in_order(kind: NodeShape, pods: list[FilledPod]) -> list[FilledPod]:
 
 
 def _cut(kind: NodeShape, zone: int, mix: NumaOptions, source: RandomSource) -> list[ZonePart]:
-    """Parts that together take nearly all of a zone's cores and memory, and all of its GPUs."""
     reach = whole(kind.cores, mix.pod_cores)
     total = source.pick([total for total in range(least(mix.fill, kind.cores), kind.cores + 1) if reach[total]])
     cores = source.summands(total, mix.pod_cores, reach)
@@ -204,7 +183,6 @@ def _cut(kind: NodeShape, zone: int, mix: NumaOptions, source: RandomSource) -> 
 
 
 def _memory(kind: NodeShape, cores: Sequence[int], mix: NumaOptions, source: RandomSource) -> list[int]:
-    """Memory of the parts of a zone, in whole pieces, each at least one; the last pieces go to the first part."""
     room = kind.cores * MEMORY_PER_CORE // PIECE
     target = max(least(mix.fill, room), int(source.between(mix.fill, 1) * room))
     weights = [each * source.between(1 - mix.uneven, 1 + mix.uneven) for each in cores]
@@ -214,7 +192,6 @@ def _memory(kind: NodeShape, cores: Sequence[int], mix: NumaOptions, source: Ran
 
 
 def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomSource) -> list[FilledPod]:
-    """Pods of one part or two; with scope pod both are of one zone, else of any two, the lower one first."""
     left, pods = source.shuffled(parts), list[FilledPod]()
     while left:
         first = left.pop()
@@ -227,44 +204,36 @@ def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomS
     return pods
 
 
-# ------------------------------------------------------------------------------------------------------------ objects
-
-
 def _documents(
     filled: Sequence[FilledNode], mix: NumaOptions, source: RandomSource
 ) -> tuple[list[Document], dict[Key, str]]:
-    """Each kind by name, and the node of every pod that does not run yet, in plan order; names and ages by chance."""
     names = names_by_chance("node", len(filled), source)
-    count = sum(len(node.pods) for node in filled)
+    count = sum(len(there) for _, there in filled)
     pod_names = iter(names_by_chance("pod", count, source))
     ages = iter(source.shuffled(range(count)))
     nodes: list[Document] = []
     zones: list[Document] = []
     pods: list[Document] = []
     planted: dict[Key, str] = {}
-    for name, node in zip(names, filled, strict=True):
-        runs = int(mix.running * len(node.pods))
-        nodes.append(_node(name, node))
-        zones.append(_topology(name, node.kind, node.after(runs)))
-        seconds = [next(ages) for _ in node.pods]
+    for name, (kind, there) in zip(names, filled, strict=True):
+        runs = int(mix.running * len(there))
+        nodes.append(_node(name, kind, len(there)))
+        zones.append(_topology(name, kind, _left(kind, there[:runs])))
+        seconds = [next(ages) for _ in there]
         if source.chance(mix.in_order):
             seconds.sort()
-        for number, (parts, second) in enumerate(zip(node.pods, seconds, strict=True)):
+        for number, (parts, second) in enumerate(zip(there, seconds, strict=True)):
             rooms = [requests(part.gpus, part.cores * 1000, part.memory) for part in parts]
             containers = [(f"c{index}", room) for index, room in enumerate(rooms)]
-            pods.append(pod_object(next(pod_names), "job", containers, creationTimestamp=created(second)))
-            if number < runs:
-                run_on(pods[-1], name)
-            else:
-                planted[Key(NAMESPACE, pods[-1]["metadata"]["name"])] = name
+            pod = pod_object(next(pod_names), "job", containers, creationTimestamp=created(second))
+            pods.append(plant_pod(pod, name, number < runs, planted))
     return [*by_name(nodes), *by_name(zones), *by_name(pods)], planted
 
 
-def _node(name: str, filled: FilledNode) -> Document:
-    kind = filled.kind
+def _node(name: str, kind: NodeShape, pods: int) -> Document:
     cores = kind.zones * kind.cores
     room = requests(kind.zones * kind.gpus, cores * 1000, cores * MEMORY_PER_CORE)
-    return node_object(name, {}, room | {"pods": most_pods(len(filled.pods))})
+    return node_object(name, {}, room | {"pods": most_pods(pods)})
 
 
 def _topology(name: str, kind: NodeShape, rooms: Sequence[Resources]) -> Document:

@@ -26,6 +26,7 @@ __all__ = [
     "named",
     "names_by_chance",
     "node_object",
+    "plant_pod",
     "pod_group",
     "pod_object",
     "priority_class",
@@ -45,18 +46,16 @@ _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Generated:
-    """An instance that was made.
+    """A generated instance.
 
     Parameters
     ----------
-    documents
-        Kubernetes objects as plain dicts, ready for JSON or YAML.
     planted
-        Pod to node of a placement that is known to keep every rule; None where the family knows none.
+        Pod to node of a placement that is known to keep every rule; None: unknown.
     summary
-        What was made, name to number, in the order to print.
+        Name to number, in the order to print.
     least
-        The placement with what it evicts and moves, where something has to go: no other one disturbs less.
+        The placement with its evictions and moves, where pods have to leave: no other one disturbs less.
     """
 
     documents: list[Document]
@@ -77,7 +76,7 @@ def named(word: str, number: int, count: int) -> str:
 
 
 def names_by_chance(word: str, count: int, source: RandomSource) -> tuple[str, ...]:
-    """Names of ``count`` things, which tell nothing of their order."""
+    """Names of ``count`` things, which say nothing of their order."""
     return tuple(source.shuffled([named(word, number, count) for number in range(count)]))
 
 
@@ -97,12 +96,12 @@ def created(second: int) -> str:
 
 
 def most_pods(there: int) -> str:
-    """Write how many pods a node takes: as many as kubelets allow by default, and those that are there."""
+    """Write how many pods a node takes: the default of kubelets, or ``there``."""
     return str(max(110, there))
 
 
 def node_object(name: str, labels: Mapping[str, str], room: Mapping[str, str]) -> Document:
-    """Make a v1 Node that is ready; the label of its name comes before the others."""
+    """Make a v1 Node that is ready."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -116,7 +115,7 @@ def node_object(name: str, labels: Mapping[str, str], room: Mapping[str, str]) -
 
 
 def pod_object(name: str, kind: str, containers: Iterable[tuple[str, Mapping[str, str]]], **metadata: Any) -> Document:
-    """Make a pending v1 Pod of Guaranteed containers, each a name and what it requests; ``kind`` is of its image."""
+    """Make a pending v1 Pod of Guaranteed containers, each a name and its requests; ``kind`` is of its image."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -140,6 +139,15 @@ def run_on(document: Document, target: str) -> None:
     """Let a pending Pod run on a node."""
     document["spec"]["nodeName"] = target
     document["status"] = {"phase": "Running"}
+
+
+def plant_pod(document: Document, target: str, runs: bool, planted: dict[Key, str]) -> Document:
+    """Let a pending Pod run on the node that it was planted on, or note that node."""
+    if runs:
+        run_on(document, target)
+    else:
+        planted[Key(NAMESPACE, document["metadata"]["name"])] = target
+    return document
 
 
 def pod_group(name: str, spec: Document, running: bool, **metadata: Any) -> Document:
@@ -179,7 +187,7 @@ def priority_class(name: str, value: int) -> Document:
 
 
 def disruption_budget(name: str, namespace: str, labels: Mapping[str, str], allowed: int) -> Document:
-    """Make a PodDisruptionBudget of the pods with some labels, of which so many may go now."""
+    """Make a PodDisruptionBudget of the pods with some labels."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,6 +1,4 @@
-"""Options of the families, declared once: the dataclass field carries range and help, and the command line is made of
-that.
-"""
+"""Options of the families, declared once as dataclass fields, from which the command line is made."""
 
 from __future__ import annotations
 
@@ -23,21 +21,15 @@ def option(default: Value, text: str, low: Number = 0, high: Number = 1, element
     ----------
     default
         Its type decides how the text of a command line is read: a flag, an integer, a number, or a list with commas.
-    text
-        One phrase for ``--help``.
     low, high
         Inclusive range of the value, or of each element of a list.
-    element
-        Type of a list's elements.
     """
     return field(default=default, metadata={"text": text, "low": low, "high": high, "element": element})
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the command line needs to know of an option: the fields are those of :func:`option`, ``element`` of a single
-    value too.
-    """
+    """An option for the command line: the fields of :func:`option`, ``element`` of a single value too."""
 
     name: str
     default: Value
@@ -66,12 +58,7 @@ class Option:
         return f"a list with commas, each {text}" if isinstance(self.default, tuple) else text
 
     def parse(self, text: str) -> Value:
-        """Read the text after the flag.
-
-        Raises
-        ------
-        UsageError
-            Not of the type, or out of range.
+        """Read the text after the flag; a :class:`UsageError` if it is not of the type, or out of range.
 
         Examples
         --------
@@ -96,7 +83,7 @@ class Option:
                 raise self.fault(f"{part:g}")
 
     def fault(self, found: str, expected: str | None = None) -> UsageError:
-        """Make the error that names this option, what was found and what was expected."""
+        """Make the error that names this option, the found and the expected value."""
         return UsageError(f"{self.flag}: found {found}, expected {expected or self.expected}")
 
 
@@ -122,14 +109,7 @@ def whole(size: int, parts: tuple[int, ...]) -> list[bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyOptions:
-    """What the options of every family have; every value is checked when the object is made.
-
-    Raises
-    ------
-    UsageError
-        A value is out of its range, or two do not go together; the text names the option, what was found and what was
-        expected.
-    """
+    """Options of every family; a :class:`UsageError` if a value is out of its range, or two do not go together."""
 
     seed: int = option(0, "start of all chance", 0, 2**53)
 
@@ -139,7 +119,7 @@ class FamilyOptions:
         self.check()
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check combinations of options."""
 
     def demand(self, holds: bool, name: str, found: str, expected: str) -> None:
         """Raise a UsageError about an option unless ``holds``."""
@@ -180,7 +160,7 @@ class GangMix(FamilyOptions):
     services: int = option(0, "running pods without GPUs on every node", 0, 1000)
 
     def check(self) -> None:
-        """Check what concerns more than one option."""
+        """Check that nodes can be filled, and lists."""
         self.demand(bool(self.pod_sizes), "pod_sizes", "an empty list", "at least one size")
         reach = whole(self.gpus, self.pod_sizes)
         self.demand(

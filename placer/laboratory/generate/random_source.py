@@ -1,7 +1,5 @@
-"""A repeatable random source: the same seed gives the same draws on every machine and Python version.
-
-Only ``random.Random.random`` is promised to stay the same between versions of Python, so everything else is made of
-it here.
+"""Random draws that are the same on every machine and Python version: only ``random.Random.random`` is promised to
+be.
 """
 
 from __future__ import annotations
@@ -17,15 +15,8 @@ T = TypeVar("T")
 
 
 class RandomSource:
-    """A repeatable stream of random numbers.
-
-    Parameters
-    ----------
-    seed
-        The user's seed.
-    purpose
-        What the stream is for. Streams of different purposes know nothing of each other, so an option that changes
-        the names of jobs does not change their sizes.
+    """Streams of different purposes are independent, so an option that changes the names of jobs does not change their
+    sizes.
 
     Examples
     --------
@@ -49,9 +40,7 @@ class RandomSource:
         return low + (high - low) * self._random()
 
     def log_between(self, low: float, high: float) -> float:
-        """Draw a number from ``low`` to ``high`` (both above 0), each factor of two equally likely: many small, few
-        large.
-        """
+        """Draw a number from ``low`` to ``high`` (both above 0), each factor of two equally likely."""
         return low * math.exp(self._random() * math.log(high / low))
 
     def pick(self, values: Sequence[T]) -> T:
@@ -76,8 +65,8 @@ class RandomSource:
         return order
 
     def summands(self, total: int, sizes: Sequence[int], reach: Sequence[bool]) -> list[int]:
-        """Draw sizes one after another that sum to ``total``, each such that ``reach`` (:func:`~placer.laboratory.
-        generate.options.whole` of the sizes) says that the rest is a sum, too.
+        """Draw sizes one after another that sum to ``total``; ``reach`` is
+        :func:`~placer.laboratory.generate.options.whole` of the sizes.
         """
         drawn: list[int] = []
         while total:

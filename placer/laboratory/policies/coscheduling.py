@@ -1,8 +1,7 @@
 """Coscheduling: pods of a PodGroup hold their nodes until there are minMember of them.
 
-Every PodGroup of the instance counts, of whichever API group, with its minMember and its minResources.
-
-Source: scheduler-plugins ``pkg/coscheduling`` (``coscheduling.go``, ``core/core.go``).
+PodGroups of any API group count. Source: scheduler-plugins ``pkg/coscheduling`` (``coscheduling.go``,
+``core/core.go``).
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Coscheduling(GangPlugin):
         self._clock = 0
 
     def order(self, task: Task) -> tuple[int, tuple[int, float], tuple[str, str]]:
-        """Less: priority, then when the group failed last, else when it was made; then the pod's name."""
+        """Less: priority, then the last failure of the group, else its creation; then the pod's name."""
         group = self._group(task)
         if group is None:
             return -task.pod.priority, (0, task.pod.created), task.key
@@ -66,7 +65,7 @@ class Coscheduling(GangPlugin):
         return self._members[group.key] >= group.min_member and self._has_room(group)
 
     def _has_room(self, group: Group) -> bool:
-        """Whether the sum over all nodes is enough, the group's own pods not counted; once it was, it stays so."""
+        """The group's own pods do not count; once there was room, it is not asked again."""
         if group.key not in self._own or group.key in self._passed:
             return True
         state = self._state
@@ -97,7 +96,7 @@ class Coscheduling(GangPlugin):
         return Settlement(bind=self._waiting.pop(group.key))
 
     def failed(self, task: Task) -> Settlement:
-        """PostFilter: a group that lacks more than the percentage gives up, one that lacks less goes on waiting."""
+        """PostFilter: a group that lacks more than the percentage gives up, one that lacks less keeps waiting."""
         group = self._group(task)
         if group is None or group.invalid is not None:
             return Settlement()

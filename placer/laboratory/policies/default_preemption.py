@@ -1,7 +1,5 @@
-"""The plug-in DefaultPreemption: for a pod that finds no node, the node on which the least that matters is evicted.
-
-A pod at a time: what becomes of a gang is not asked, neither of the one that waits nor of those that lose a pod. The
-pod takes the room at once, as its nominated node holds it in a cluster until its victims are gone.
+"""The plug-in DefaultPreemption: for a pod that finds no node, it evicts where that costs least, whatever becomes of
+gangs.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/defaultpreemption``, ``pkg/scheduler/framework/preemption``.
 """
@@ -9,7 +7,7 @@ Source: Kubernetes ``pkg/scheduler/framework/plugins/defaultpreemption``, ``pkg/
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from operator import itemgetter
 
 import numpy as np
 
@@ -24,23 +22,13 @@ _CANDIDATES, _CANDIDATES_SHARE = 100, 0.1
 _POSITIVE = 2**31
 
 
-class _PreemptedNode(NamedTuple):
-    """A node, its victims with the most important first, and how many of them break a disruption budget."""
-
-    node: int
-    victims: Sequence[Pod]
-    violations: int
-
-    def order(self) -> tuple[float, ...]:
-        """Smaller is chosen: budgets, highest priority, sum of priorities, number of pods, the latest start."""
-        highest = self.victims[0].priority
-        total = sum(pod.priority + _POSITIVE for pod in self.victims)
-        earliest = min(pod.created for pod in self.victims if pod.priority == highest)
-        return self.violations, highest, total, len(self.victims), -earliest
+#: Smaller is chosen: violated budgets, highest priority, sum of priorities, number of pods, the latest start; the node;
+#: and its victims, the most important first.
+_Candidate = tuple[tuple[float, ...], int, Sequence[Pod]]
 
 
 class DefaultPreemption:
-    """What makes room for one pod after another; the filters are those of the scheduler's step."""
+    """Makes room for one pod after another; the filters are those of the scheduler's step."""
 
     def __init__(self, state: ClusterState, step: SchedulingCycle) -> None:
         self.state = state
@@ -54,35 +42,35 @@ class DefaultPreemption:
                 self._budgets.setdefault(pod, []).append(budget.key)
 
     def __call__(self, task: Task) -> int | None:
-        """Evict for a pod, and say on which node it has room then; None: on none, and nothing is evicted."""
+        """Evict for a pod, and return its node; None: nothing is evicted."""
         if task.pod.never_preempts:
             return None
-        chosen = min(self._candidates(task), key=_PreemptedNode.order, default=None)
+        chosen = min(self._candidates(task), key=itemgetter(0), default=None)
         if chosen is None:
             return None
-        for pod in chosen.victims:
+        _, node, victims = chosen
+        for pod in victims:
             self.state.evict(pod)
             for budget in self._budgets.get(pod.key, ()):
                 self._allowed[budget] = max(0, self._allowed[budget] - 1)
-        return chosen.node
+        return node
 
-    def _candidates(self, task: Task) -> list[_PreemptedNode]:
-        """Nodes on which evicting helps; the search begins at one by chance and ends where there are enough."""
+    def _candidates(self, task: Task) -> list[_Candidate]:
         nodes = self.state.everywhere[task.eligible[self.state.everywhere]]
         if not len(nodes):
             return []
         nodes = np.roll(nodes, -self.state.random.randrange(len(nodes)))
         most = max(_CANDIDATES, int(len(self.state.everywhere) * _CANDIDATES_SHARE))
-        found = list[_PreemptedNode]()
+        found = list[_Candidate]()
         for node in nodes.tolist():
             candidate = self._dry_run(task, node)
             if candidate is not None:
                 found.append(candidate)
-            if len(found) >= most and not all(each.violations for each in found):
+            if len(found) >= most and not all(order[0] for order, _, _ in found):
                 break
         return found
 
-    def _dry_run(self, task: Task, node: int) -> _PreemptedNode | None:
+    def _dry_run(self, task: Task, node: int) -> _Candidate | None:
         """All pods of a lower priority leave; as many come back as the pod lets, the most important first."""
         lower = self._lower(task, node)
         for pod in lower:
@@ -96,15 +84,14 @@ class DefaultPreemption:
             self.state.evict(pod, -1)
         if not (helps and victims):
             return None
-        return _PreemptedNode(node, sorted(victims, key=_importance), sum(pod.key in breaking for pod in victims))
+        victims = sorted(victims, key=_importance)
+        return (sum(pod.key in breaking for pod in victims), *_cost(victims)), node, victims
 
     def _lower(self, task: Task, node: int) -> list[Pod]:
-        """Pods of a lower priority on a node, the most important first."""
         there = (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)
         return sorted((pod for pod in there if pod.priority < task.pod.priority), key=_importance)
 
     def _back(self, pod: Pod, task: Task, node: int) -> bool:
-        """Whether a pod may stay after all; it is back then."""
         self.state.evict(pod, -1)
         if self._fits(task, node):
             return True
@@ -116,7 +103,7 @@ class DefaultPreemption:
         return all(bool(each(task, nodes)[0]) for each in self.step.filters)
 
     def _breaking(self, pods: Iterable[Pod]) -> set[Key]:
-        """Those of some pods, one going after another, for which a budget allows no more."""
+        """Pods, evicted one after another, for which a budget allows no more."""
         left, found = dict(self._allowed), set[Key]()
         for pod in pods:
             budgets = self._budgets.get(pod.key, ())
@@ -127,6 +114,12 @@ class DefaultPreemption:
         return found
 
 
+def _cost(victims: Sequence[Pod]) -> tuple[float, ...]:
+    """Highest priority, sum of priorities, number, the latest start of the highest; ``victims`` by importance."""
+    highest = victims[0].priority
+    earliest = min(pod.created for pod in victims if pod.priority == highest)
+    return highest, sum(pod.priority + _POSITIVE for pod in victims), len(victims), -earliest
+
+
 def _importance(pod: Pod) -> tuple[int, float, Key]:
-    """Higher priority first, then who runs longer."""
     return -pod.priority, pod.created, pod.key

@@ -1,4 +1,4 @@
-"""Reading settings: plain values to what a policy takes; every fault and every remark with its field."""
+"""Reading settings: plain values to arguments of a policy; every fault and every remark with its field."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ __all__ = ["ConfigReader"]
 
 
 class ConfigReader:
-    """Looks values up and notes what is not as it should be.
-
-    Parameters
-    ----------
-    file
-        Where the settings come from, for messages.
-    object
-        Their kind.
-    """
+    """Looks values up and notes faults and remarks; ``file`` and ``object`` are for messages."""
 
     def __init__(self, file: str, object: str) -> None:  # noqa: A002
         self.file = file
@@ -37,7 +29,7 @@ class ConfigReader:
         self.faults.append(Fault(self.file, None, self.object, field, found, expected))
 
     def remark(self, field: str, text: str) -> None:
-        """Say of something that is sound what the policy makes of it: that it is not mimicked, or how it is read."""
+        """Note that something sound is not mimicked, or how it is read."""
         told = f"{field}: {text}"
         if told not in self.remarks:
             self.remarks.append(told)
@@ -51,8 +43,8 @@ class ConfigReader:
         *,
         hint: bool = True,
     ) -> None:
-        """Say of every key beyond those that are honoured that it is not mimicked, and why where that is known; else,
-        as a ``hint``, which known one is like it.
+        """Remark that keys beyond the honoured ones are not mimicked, with the reason, or as a ``hint`` the known key
+        like it.
         """
         for key in written:
             if key not in honoured:
@@ -62,18 +54,12 @@ class ConfigReader:
                 self.remark(f"{at}{key}", f"not mimicked{why}")
 
     def take(self, other: ConfigReader, at: str) -> None:
-        """Note what another reader has noted of a part."""
+        """Note the faults that another reader found in a part."""
         for fault in other.faults:
             self.note(at + fault.field, fault.found, fault.expected)
 
     def raise_any(self) -> None:
-        """Raise all that was noted.
-
-        Raises
-        ------
-        BadInstance
-            With every fault.
-        """
+        """Raise a :class:`BadInstance` with every fault, if there are any."""
         if self.faults:
             raise BadInstance(self.faults)
 

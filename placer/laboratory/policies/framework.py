@@ -1,7 +1,6 @@
-"""What every policy shares: what is where by index, one step for a pod (filter, score, take one of the best), one loop.
+"""Shared by all policies: the state by index, one step for a pod (filter, score, take one of the best), one loop.
 
-Source: Kubernetes ``pkg/scheduler/schedule_one.go``; Volcano ``pkg/scheduler/util/scheduler_helper.go``, which looks at
-part of the nodes by the same rule.
+Source: Kubernetes ``pkg/scheduler/schedule_one.go``; Volcano ``pkg/scheduler/util/scheduler_helper.go``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ __all__ = [
     "Filter",
     "FloatArray",
     "IntArray",
-    "Listener",
     "Scheduler",
     "SchedulingCycle",
     "Score",
@@ -57,18 +55,12 @@ class Task:
 
     Parameters
     ----------
-    index
-        Its place among the pending pods.
-    pod
-        The pod.
-    request
-        int64, shape (resources,).
+    request, scored
+        int64, shape (resources,); the second with the least amounts of cpu and memory that scores count.
     asked
         Indices of the resources that it requests.
-    scored
-        Its request with the least amounts of cpu and memory that scores count for a pod, shape (resources,).
     eligible
-        bool, shape (nodes,): where it may run (C3); nowhere, where it asks for what is not modelled (C4).
+        bool, shape (nodes,): where it may run (C3); nowhere, where it asks for something that is not modelled (C4).
     """
 
     index: int
@@ -89,9 +81,7 @@ Listener = Callable[[Task, int, int], None]
 
 
 class ClusterState:
-    """Nodes and pending pods by index; the seed is of every random choice: ties, and the order in which a scheduler
-    happens to hold its nodes.
-    """
+    """Nodes and pending pods by index; the seed is of every random choice: ties, and the order of the nodes."""
 
     def __init__(self, instance: Instance, seed: int) -> None:
         self.instance = instance
@@ -125,7 +115,7 @@ class ClusterState:
         return np.array([min(requests[name], _MOST) for name in self.resources], dtype=np.int64)
 
     def requested(self, pods: Iterable[Key]) -> IntArray:
-        """What pods of the instance request together, shape (resources,)."""
+        """Sum of the requests of pods, shape (resources,)."""
         rows = (self.row(self.instance.pods[key].requests) for key in pods)
         return sum(rows, start=np.zeros(len(self.resources), dtype=np.int64))
 
@@ -135,7 +125,6 @@ class ClusterState:
         return int(ties[self.random.randrange(len(ties))])
 
     def _take_held(self) -> None:
-        """Take off what bound, terminating and nominated pods hold."""
         for pod in self.instance.pods.values():
             node = self.number.get(pod.node) if pod.node is not None else None
             if node is None:
@@ -170,21 +159,19 @@ class ClusterState:
             found.append(Task(index, pod, *vectors[pod.requests], eligible))
         return found
 
-    # ------------------------------------------------------------------------------------------------------- as it is
-
     @property
     def used(self) -> IntArray:
-        """What pods take of each node, shape (nodes, resources)."""
+        """Amounts that pods take of each node, shape (nodes, resources)."""
         return self.alloc - self.idle
 
     def fits(self, task: Task, nodes: IntArray, ignored: Sequence[int] = ()) -> BoolArray:
-        """Where the request fits into what is idle now; of ignored resources, by column, all do."""
+        """Where the request fits into the idle room; ignored resources, by column, do not count."""
         asked = task.asked if not ignored else task.asked[~np.isin(task.asked, ignored)]
         found: BoolArray = np.all(self.idle[nodes[:, None], asked] >= task.request[asked], axis=1)
         return found
 
     def fits_later(self, task: Task, nodes: IntArray) -> BoolArray:
-        """Where it fits once terminating pods are gone, less what other pods wait for there."""
+        """Where it fits once terminating pods are gone, less the pods that wait for room there."""
         if not self.any_releasing:
             return self.fits(task, nodes)
         cells = nodes[:, None], task.asked
@@ -200,15 +187,13 @@ class ClusterState:
         taken = (self.ports.get(int(node), ()) for node in nodes)
         return np.array([not any(one.clashes(other) for one in mine for other in there) for there in taken], dtype=bool)
 
-    # ------------------------------------------------------------------------------------------------------- changing
-
     def assume(self, task: Task, node: int) -> None:
         """Let a pod take its room."""
         self._change(task, node, 1)
         self.place[task.index] = node
 
     def forget(self, task: Task) -> None:
-        """Give back what an assumed pod took."""
+        """Give back the room of an assumed pod."""
         self._change(task, self.place.pop(task.index), -1)
 
     def wait(self, task: Task, node: int, sign: int = 1) -> None:
@@ -271,8 +256,8 @@ _FEW = 100
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score plug-in: the raw scores ``of`` feasible nodes, brought to 0 .. 100 over all of them by ``normalise``
-    (None: they are that already), times its weight in the sum.
+    """A score plug-in: raw scores ``of`` feasible nodes, brought to 0 .. 100 over all of them by ``normalise``, if they
+    are not there already, times its weight.
     """
 
     name: str
@@ -287,14 +272,9 @@ class Score:
 
 
 def enough(nodes: int, percentage: int = 0) -> int:
-    """How many feasible nodes end the search for more.
+    """Number of feasible nodes that ends the search for more.
 
-    Parameters
-    ----------
-    nodes
-        How many there are to look at.
-    percentage
-        ``percentageOfNodesToScore``; 0: 50 less one for each 125 nodes, at least 5.
+    ``percentage`` is ``percentageOfNodesToScore``; 0: 50 less one for each 125 nodes, at least 5.
     """
     if nodes <= _FEW or percentage >= 100:
         return nodes
@@ -308,15 +288,12 @@ def eligible(task: Task, nodes: IntArray) -> BoolArray:
 
 
 def priority_sort(task: Task) -> tuple[int, float, tuple[str, str]]:
-    """PrioritySort: higher priority, then older; of equal age as a list of all pods names them."""
+    """PrioritySort: higher priority, then older; of equal age by key."""
     return -task.pod.priority, task.pod.created, task.key
 
 
 class SchedulingCycle:
-    """Filters of one policy, all of which must let a node through, and scores, whose weighted sum decides.
-
-    Of several best nodes one is taken at random. ``percentage`` is that of :func:`enough`.
-    """
+    """Filters of one policy, all of which must let a node through, and scores, whose weighted sum decides."""
 
     def __init__(
         self, state: ClusterState, filters: Sequence[Filter], scores: Sequence[Score], percentage: int = 0
@@ -371,45 +348,29 @@ Unit = TypeVar("Unit")
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What the gang rule makes of an attempt.
-
-    Parameters
-    ----------
-    bind
-        Pods that are bound now, in this order; each is assumed on its node.
-    release
-        Assumed pods that give their room back. Who is neither bound nor released goes on holding it.
-    """
+    """The decision of the gang rule: pods that are bound now, and assumed pods that give their room back."""
 
     bind: Sequence[Task] = ()
     release: Sequence[Task] = ()
 
 
 class Scheduler(Protocol, Generic[Unit]):
-    """What a policy hands to the loop."""
+    """The protocol of a policy for the loop."""
 
     state: ClusterState
 
     def next(self) -> Unit | None:
-        """Who is tried next, by the queue's order; None: none is left."""
+        """The next unit by the queue's order; None: none is left."""
 
     def attempt(self, unit: Unit) -> None:
         """Filter, score, and assume pods on the nodes chosen for them."""
 
     def settle(self, unit: Unit) -> Settlement:
-        """Apply the gang rule to what was assumed."""
+        """Apply the gang rule to the assumed pods."""
 
 
 def schedule(scheduler: Scheduler[Unit], deadline: Deadline = NEVER) -> tuple[Placement, bool]:
-    """Run a policy to its end, or until a deadline.
-
-    Returns
-    -------
-    Placement
-        Pods in the order in which they were bound.
-    bool
-        Whether it came to its end.
-    """
+    """Run a policy to its end, or until a deadline; whether it came to its end."""
     state, bound = scheduler.state, list[tuple[Key, str]]()
     while (unit := scheduler.next()) is not None:
         if deadline.over:

@@ -1,9 +1,6 @@
 """kube-scheduler: pod after pod, by priority and age; filters and scores of its own plug-ins, as a profile has them.
 
-Preferences (preferred affinity, PreferNoSchedule, ScheduleAnyway, images) score every node alike here: an instance does
-not carry them, and says so (``PreferenceIgnored``). The default plug-ins are those of upstream; a profile adds and
-takes away, at ``multiPoint`` or at one extension point. What it says and the policies do not mimic (plug-ins of others,
-preferences, arguments) is remarked, never dropped.
+Preferences score every node alike: an instance has none of them, and says so (``PreferenceIgnored``).
 
 Source: Kubernetes ``pkg/scheduler``, plug-ins ``queuesort``, ``noderesources``, ``tainttoleration``, ``nodeaffinity``,
 ``nodeunschedulable``, ``nodeports``; ``apis/config/v1/default_plugins.go``, ``framework/runtime/framework.go``
@@ -38,17 +35,7 @@ from placer.laboratory.policies.neighbour_filters import neighbour_filters
 from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer, to_capacity_ratio
 from placer.legible import found_like
 
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "KNOWN",
-    "GangPlugin",
-    "Order",
-    "PodByPod",
-    "Profile",
-    "filters_of",
-    "read_profile",
-    "scores_of",
-]
+__all__ = ["KNOWN", "GangPlugin", "Order", "PodByPod", "Profile", "filters_of", "read_profile", "scores_of"]
 
 
 #: Anything that knows which of two is first.
@@ -59,7 +46,7 @@ _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 
 class GangPlugin:
-    """The gang rule of a scheduler that tries pod after pod; as it stands here, every pod is for itself."""
+    """The gang rule of a scheduler that tries pod after pod; in this base every pod is for itself."""
 
     def admits(self, _task: Task) -> bool:
         """Whether a pod is tried at all (PreFilter)."""
@@ -79,11 +66,10 @@ class GangPlugin:
 
 
 class PodByPod:
-    """The queue of kube-scheduler and one try per pod; of two keys that ``order`` gives the smaller one is first.
+    """The queue of kube-scheduler and one try per pod, the smallest key of ``order`` first.
 
-    Once the queue is empty, groups that wait give up one after another, and pods that failed are tried again, as long
-    as that leads anywhere: until two rounds in a row bind no pod. ``post_filter`` makes room for a pod that finds no
-    node, and says where.
+    Once the queue is empty, groups that wait give up one after another, and pods that failed are tried again, until two
+    rounds in a row bind no pod.
     """
 
     def __init__(
@@ -136,7 +122,7 @@ class PodByPod:
                 self.state.assume(unit, self._found)
 
     def settle(self, unit: Task | Settlement) -> Settlement:
-        """Ask the gang rule; who gives room back is tried again once the queue is empty."""
+        """Ask the gang rule; pods that give room back are tried again once the queue is empty."""
         if isinstance(unit, Settlement):
             settlement = unit
         elif self._found is not None:
@@ -150,13 +136,10 @@ class PodByPod:
         return settlement
 
 
-# ------------------------------------------------------------------------------------------------------------ plug-ins
-
-
 def filters_of(profile: Profile, state: ClusterState, reader: ConfigReader) -> list[Filter]:
     """Filters of upstream's own plug-ins that a profile has on.
 
-    Taints, cordons and affinity are one row per pod (C3); a profile that leaves out a part of them leaves out none.
+    Taints, cordons and affinity are one row per pod (C3), which no profile can leave out in part.
     """
     found: list[Filter] = [eligible]
     if "NodeAffinity" in profile.filters:
@@ -169,7 +152,6 @@ def filters_of(profile: Profile, state: ClusterState, reader: ConfigReader) -> l
 
 
 def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> list[Filter]:
-    """The node affinity that a profile adds to every pod."""
     at = "pluginConfig[NodeAffinity].args.addedAffinity"
     added = reader.mapping(arguments.get("addedAffinity"), at)
     reader.rest(
@@ -188,7 +170,6 @@ def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: C
 
 
 def _room(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> Filter:
-    """Room for what a pod requests, but for extended resources that the plug-in is told to ignore."""
     at = "pluginConfig[NodeResourcesFit].args"
     names = reader.texts(arguments.get("ignoredResources"), f"{at}.ignoredResources")
     groups = reader.texts(arguments.get("ignoredResourceGroups"), f"{at}.ignoredResourceGroups")
@@ -206,7 +187,6 @@ def _room(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReade
 
 
 def _is_extended(resource: str) -> bool:
-    """Whether a resource is an extended one, by its name: only those can be ignored."""
     return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
@@ -355,9 +335,9 @@ _REASONS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile, defaults filled in: the plug-in that orders the queue, those that filter, that score with their
-    weights, and that may make a pod wait; plug-in to its ``pluginConfig`` arguments, and ``percentageOfNodesToScore``
-    (0: by the number of nodes).
+    """A profile, defaults filled in.
+
+    ``permit`` are plug-ins that may make a pod wait; ``percentage`` 0: by the number of nodes.
     """
 
     queue_sort: str
@@ -374,11 +354,7 @@ class Profile:
 
 
 def read_profile(written: Mapping[str, Any], reader: ConfigReader, at: str = "") -> Profile:
-    """Read one entry of ``profiles``, plain values as in a KubeSchedulerConfiguration.
-
-    ``at`` is its path, for messages, and ends with a dot where it is not empty; the reader takes faults, and remarks of
-    what is not mimicked.
-    """
+    """Read one entry of ``profiles``; ``at`` is its path, and ends with a dot where it is not empty."""
     sets = _sets(reader.mapping(written.get("plugins"), f"{at}plugins"), reader, f"{at}plugins")
     everywhere = sets.get("multiPoint", _Set(None, reader, ""))
     multi = everywhere.kept(DEFAULT_WEIGHTS) | everywhere.enabled
@@ -403,7 +379,6 @@ def read_profile(written: Mapping[str, Any], reader: ConfigReader, at: str = "")
 
 
 def _sets(plugins: Mapping[str, Any], reader: ConfigReader, at: str) -> dict[str, _Set]:
-    """Extension point to what is said for it."""
     known = ("multiPoint", *_POINTS, *_OTHER_POINTS)
     for point in plugins:
         if point not in known:
@@ -412,7 +387,7 @@ def _sets(plugins: Mapping[str, Any], reader: ConfigReader, at: str) -> dict[str
 
 
 def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> str:
-    """The plug-in that orders the queue; where only one that is not known can, PrioritySort stands for it."""
+    """Where only one that is not known orders the queue, PrioritySort stands for it."""
     unknown = [name for point in ("queueSort", "multiPoint") if point in sets for name in sets[point].unknown]
     if not sorts and unknown:
         reader.remark(at, f"PrioritySort orders the queue in place of {', '.join(unknown)}")
@@ -422,7 +397,6 @@ def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: ConfigReader
 
 
 def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:
-    """Say which filters stay that a profile takes away."""
     stay = [name for name in _ALWAYS_ON if name not in profile.filters]
     if stay:
         reader.remark(at, f"{', '.join(stay)} kept: taints, cordons and affinity are one filter here")
@@ -433,7 +407,6 @@ def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: ConfigRe
 
 
 def _remark_scores(sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:
-    """Say which plug-ins with a weight have no score here."""
     for point in ("multiPoint", "score"):
         enabled = sets[point].enabled if point in sets else {}
         names = [name for name in _PREFERENCES if enabled.get(name)]
@@ -444,7 +417,6 @@ def _remark_scores(sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> N
 
 
 def _remark_arguments(profile: Profile, reader: ConfigReader, at: str) -> None:
-    """Say which arguments decide nothing here."""
     for name, arguments in profile.arguments.items():
         place = f"{at}[{name}].args"
         if arguments and name in _HONOURED and name not in profile.plugins:
@@ -454,8 +426,6 @@ def _remark_arguments(profile: Profile, reader: ConfigReader, at: str) -> None:
 
 
 class _Set:
-    """``enabled`` and ``disabled`` of one extension point."""
-
     def __init__(self, written: object, reader: ConfigReader, at: str) -> None:
         both = reader.mapping(written, at)
         enabled = dict(_named(both.get("enabled"), reader, f"{at}.enabled"))
@@ -466,12 +436,10 @@ class _Set:
             reader.remark(f"{at}.enabled", f"the plug-in {name} is not mimicked{found_like(name, KNOWN)}")
 
     def kept(self, weights: Mapping[str, int]) -> dict[str, int]:
-        """Those of some plug-ins that are not disabled."""
         return {} if "*" in self.disabled else {n: w for n, w in weights.items() if n not in self.disabled}
 
 
 def _named(written: object, reader: ConfigReader, at: str) -> Iterator[tuple[str, int]]:
-    """Plug-ins of a list with their weights."""
     for index, entry in enumerate(reader.items(written, at)):
         each = reader.mapping(entry, f"{at}[{index}]")
         name = _name(each, reader, f"{at}[{index}]")
@@ -480,7 +448,6 @@ def _named(written: object, reader: ConfigReader, at: str) -> Iterator[tuple[str
 
 
 def _name(written: Mapping[str, Any], reader: ConfigReader, at: str) -> str:
-    """The name of a plug-in; empty with a fault where there is none."""
     name = reader.text(written.get("name"), f"{at}.name")
     if not name and isinstance(written.get("name"), str | None):
         reader.fault(f"{at}.name", None, "the name of a plug-in")
@@ -490,7 +457,6 @@ def _name(written: Mapping[str, Any], reader: ConfigReader, at: str) -> str:
 
 
 def _at(point: str, multi: Mapping[str, int], own: _Set | None) -> dict[str, int]:
-    """Plug-ins at one extension point: those of multiPoint that have it, less and more what is said for the point."""
     found = multi if own is None else own.kept(multi) | own.enabled
     return {name: weight for name, weight in found.items() if name in _POINTS[point]}
 

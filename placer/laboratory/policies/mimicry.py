@@ -1,9 +1,4 @@
-"""One policy on one instance, with the configuration of a cluster's own scheduler where there is one.
-
-A KubeSchedulerConfiguration has profiles; which policy one belongs to is told by its plug-ins. A volcano-scheduler.conf
-belongs to `volcano`, or to `volcano-labels` where it has the plug-in network-topology. Either may stand in the
-ConfigMap that a cluster keeps it in.
-"""
+"""One policy on one instance, with the configuration of a cluster's own scheduler where there is one."""
 
 from __future__ import annotations
 
@@ -41,7 +36,7 @@ from placer.legible import found_like
 from placer.manifests.syntax import YamlError, documents
 from placer.placement import Placement, Step
 
-__all__ = ["POLICIES", "PREEMPTING", "PROFILES", "SORTED", "Mimicry", "mimic", "read_config", "run"]
+__all__ = ["POLICIES", "PREEMPTING", "SORTED", "Mimicry", "mimic", "read_config", "run"]
 
 
 #: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
@@ -74,17 +69,7 @@ SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 @dataclass(frozen=True, slots=True)
 class Mimicry:
-    """What a policy binds.
-
-    Parameters
-    ----------
-    placement
-        Pods to nodes in the order in which they are bound. It may break rules of ours.
-    notes
-        What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
-    ended
-        Whether all that waits was tried by the deadline; where not, the placement is what was bound until then.
-    """
+    """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off."""
 
     placement: Placement
     notes: tuple[str, ...] = ()
@@ -106,34 +91,23 @@ def mimic(
     arguments: Mapping[str, Any] | None = None,
     deadline: Deadline = NEVER,
 ) -> Mimicry:
-    """Place pods as another scheduler would, and say what of it is not mimicked.
+    """Place pods as another scheduler would.
 
     Parameters
     ----------
-    instance
-        The problem. Pods that ask for what is not modelled (C4) stay pending under every policy.
     policy_name
         One of :data:`POLICIES` or :data:`SORTED`.
     seed
-        Of its random choices: ties, and where a search that looks at part of the nodes begins. The same instance, seed
-        and arguments give the same placement.
+        Of its random choices. The same instance, seed and arguments give the same placement.
     arguments
-        The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or the whole of a
-        volcano-scheduler.conf (:func:`placer.laboratory.policies.mimicry.read_config` reads both). None: the defaults.
-    deadline
-        When nothing more is tried.
-
-    Returns
-    -------
-    Mimicry
-        The placement, and notes.
+        A profile of a KubeSchedulerConfiguration, or a volcano-scheduler.conf (:func:`read_config`). None: defaults.
 
     Raises
     ------
     UsageError
         There is no such policy.
     BadInstance
-        The arguments are not as they should be; every fault, with object, field, found and expected.
+        With every fault of the arguments.
     PolicyFailed
         The policy broke down.
     """
@@ -178,17 +152,14 @@ def _mimic(
 
 
 def _evicting(placement: Placement, state: ClusterState) -> Placement:
-    """The placement with what was evicted for it, in one step."""
     gone = tuple(state.evicted)
     steps = (Step(gone, tuple(binding.pod for binding in placement.bindings)),) if gone else ()
     return replace(placement, evictions=gone, steps=steps)
 
 
 def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:
-    """kube-scheduler with the plug-ins of a profile; the reader takes the faults of their arguments, and remarks.
-
-    ``algorithm`` is the one of the six sorts that TopologicalSort goes by; empty: as its arguments or the AppGroups
-    say.
+    """The reader takes the faults of the plug-ins' arguments, and remarks; ``algorithm`` is the sort of
+    TopologicalSort.
     """
     filters, scores = filters_of(profile, state, reader), scores_of(profile, state, reader)
     gang: Coscheduling | None = None
@@ -235,29 +206,23 @@ _ABOUT = {
 
 
 def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | None = None) -> dict[str, dict[str, Any]]:
-    """Read the configuration of a scheduler.
+    """Read the configuration of a scheduler, YAML or JSON, or the ConfigMap of one.
 
     Parameters
     ----------
-    text
-        YAML or JSON.
-    file
-        Where it is from, for messages.
     scheduler_name
         Only the profile of this name; None: every profile.
 
     Returns
     -------
     dict
-        Policy to its arguments, as :func:`mimic` takes them. Of several profiles for one
-        policy it is that of the default scheduler, else the first; the others' names go with it, so that the policy
-        tells of them.
+        Policy to its arguments, as :func:`mimic` takes them. Of several profiles for one policy it is that of the
+        default scheduler, else the first, with the names of the others.
 
     Raises
     ------
     BadInstance
-        Every fault: the object (kind of configuration), field, what was found and what was expected. What is sound and
-        not mimicked, such as a plug-in that is not known here, is none: the policy runs without it and says so.
+        Every fault. Sound parts that are not mimicked are remarked by the policy.
     """
     written = _parsed(text, file)
     if isinstance(written, Mapping) and written.get("kind") == "ConfigMap":
@@ -277,7 +242,6 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
 
 
 def _content(config_map: Mapping[str, Any], reader: ConfigReader) -> str:
-    """The configuration in a ConfigMap: Volcano's by its key, else the only entry."""
     data = reader.mapping(config_map.get("data"), "data")
     key = _VOLCANO_CONF if _VOLCANO_CONF in data else next(iter(data), "")
     if not data or (len(data) > 1 and key != _VOLCANO_CONF):
@@ -306,7 +270,6 @@ def _parsed(text: str | bytes, file: str) -> Mapping[str, Any] | list[Any]:
 
 
 def _is_tiers(value: object) -> bool:
-    """Whether a value is a list of tiers: what stands below ``tiers`` in a volcano-scheduler.conf."""
     return isinstance(value, list) and bool(value) and all(isinstance(tier, Mapping) for tier in value)
 
 
@@ -332,7 +295,6 @@ def _kube(written: Mapping[str, Any], reader: ConfigReader, scheduler_name: str 
 
 
 def _chosen(profiles: list[dict[str, Any]]) -> dict[str, Any]:
-    """One of several profiles for one policy; with it the names of the others."""
     default = (each for each in profiles if each["schedulerName"] == _DEFAULT)
     chosen = next(default, profiles[0])
     others = [each["schedulerName"] for each in profiles if each is not chosen]
@@ -340,7 +302,6 @@ def _chosen(profiles: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(profile: Mapping[str, Any], reader: ConfigReader, at: str) -> Profile:
-    """Read a profile and the arguments of its plug-ins, on a cluster without nodes."""
     before = len(reader.faults)
     read = read_profile(profile, reader, f"{at}.")
     if len(reader.faults) == before:
@@ -351,5 +312,4 @@ def _checked(profile: Mapping[str, Any], reader: ConfigReader, at: str) -> Profi
 
 
 def _policy(profile: Profile) -> str:
-    """The policy that a profile belongs to."""
     return next((policy for name, policy in _ABOUT.items() if name in profile.plugins), "kube-default")

@@ -1,8 +1,7 @@
-"""InterPodAffinity and PodTopologySpread as kube-scheduler and Volcano filter by them: pod after pod.
+"""InterPodAffinity and PodTopologySpread as kube-scheduler and Volcano filter by them: pod after pod, unlike C14.
 
-A pod is judged beside all that is there when its turn comes, so that a spread must hold at every moment, unlike C14,
-which looks at the end. Neither looks at domains of units (C7 by label, C15). Source: kube-scheduler
-``plugins/interpodaffinity`` and ``plugins/podtopologyspread`` (``Filter``), which Volcano's ``predicates`` call, too.
+Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread`` (``Filter``), which Volcano's
+``predicates`` call, too.
 """
 
 from __future__ import annotations
@@ -22,15 +21,7 @@ PLUGINS = {"InterPodAffinity": ("C12", "C13"), "PodTopologySpread": ("C14",)}
 
 
 def neighbour_filters(state: ClusterState, plugins: Collection[str] = tuple(PLUGINS)) -> list[Filter]:
-    """The filters of some of the two plug-ins; none where no pod asks anything of others.
-
-    Parameters
-    ----------
-    state
-        The cluster; its changes are listened to.
-    plugins
-        Those that are on.
-    """
+    """The filters of those of the two plug-ins that are on; none where no pod asks anything of others."""
     kinds = NeighbourKinds(state.instance, state.instance.pending, state.names)
     kind_of = np.array([kinds.of(task.pod) for task in state.tasks], dtype=np.int64)
     rows = kinds.rows(range(int(kind_of.max(initial=-1)) + 1))

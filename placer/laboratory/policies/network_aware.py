@@ -1,21 +1,12 @@
 """The plug-ins NetworkOverhead (filter and score) and TopologicalSort (queue), by AppGroups and a NetworkTopology.
 
-NetworkOverhead wants pods near to those that they call and that are placed already. Only own outgoing dependencies
-count, and only towards pods that are bound; every pod counts as bound as soon as it is placed. A node is filtered out
-where more callees are too far than near enough; an unknown cost is neither.
+NetworkOverhead counts a pod's own dependencies on placed pods. A node is filtered out where more callees are too far
+than near enough; an unknown cost is neither. TopologicalSort orders pods of one AppGroup by its workloads, all others
+by priority and age. ``roots``, an argument of this policy alone, names the workloads taken first, where the controller
+takes them in the random order of a Go map.
 
-TopologicalSort orders pods of one AppGroup by its workloads, all others by priority and age. The order of the workloads
-is the one that the controller has stored; where it has not, the one that the AppGroup's algorithm gives (the controller
-would fail to look it up where names are not selectors, and store the selectors' order). A workload without any
-dependency has no place in it, and comes first. The comparison is that of the plug-in, which is no order: of two pods
-with one place each is before the other, and priority counts between AppGroups only. The controller takes the workloads
-in the random order of a Go map. Where the order depends on that, and none is stored, workloads are taken in the order
-of the spec, and it is said. ``roots``, an argument that only this policy has, names those that are taken first, and so
-gives any order that the controller could: the rows of KEP-260's table too.
-
-Both look objects up by name in their ``namespaces``, one after another, and not in the pod's own. Without arguments of
-a plug-in they are those that placer reads; with some, what is left out has the plug-in's default. An object that the
-plug-in would not find stops it there; here it does without, and says so.
+Without arguments of a plug-in its objects are placer's; with some, omitted ones have the plug-in's defaults. An object
+that the plug-in would not find stops it there; here it does without, and says so.
 
 Source: scheduler-plugins ``pkg/networkaware/{topologicalsort,networkoverhead}``, ``apis/config/v1/defaults.go``;
 diktyo-io/appgroup-controller.
@@ -27,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,29 +28,15 @@ from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, sort_w
 from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task, priority_sort
 
-__all__ = ["Overhead", "QueuedPod", "Tally", "TopologicalSort", "find_app_groups", "find_costs", "normalised", "places"]
+__all__ = ["Overhead", "TopologicalSort", "normalised"]
 
 
-class NodeLocation(NamedTuple):
-    """Labels of a node, empty where it has none."""
-
-    region: str
-    zone: str
-
-
-class Tally(NamedTuple):
-    """What the plug-in counts for a pod on nodes; each int64, shape (nodes,)."""
-
-    satisfied: IntArray
-    violated: IntArray
-    cost: IntArray
+#: Region and zone of a node, empty without a label.
+NodeLocation = tuple[str, str]
 
 
 class Overhead:
-    """Filter and score of the plug-in; it hears of pods that take and leave room.
-
-    Its arguments are ``namespaces``, ``networkTopologyName`` and ``weightsName``; None: placer's own choice.
-    """
+    """Filter and score of the plug-in, over pods that take and leave room."""
 
     def __init__(
         self, state: ClusterState, arguments: Mapping[str, Any] | None = None, reader: ConfigReader | None = None
@@ -70,7 +47,7 @@ class Overhead:
         self._app_groups = find_app_groups(instance, "NetworkOverhead", arguments, reader)
         self._number = state.number
         nodes = instance.nodes.values()
-        self.spots = [NodeLocation(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
+        self.spots = [(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
         self._kinds = sorted(set(self.spots))
         index = {spot: number for number, spot in enumerate(self._kinds)}
         self._kind = np.array([index[spot] for spot in self.spots], dtype=np.int64)
@@ -87,7 +64,6 @@ class Overhead:
         state.listeners.append(self._hear)
 
     def _stand(self, pod: Pod) -> None:
-        """Note a pod that has a node before anything is placed."""
         app_group, node = self._app_group(pod), self._number.get(pod.node or "")
         if app_group is not None and node is not None:
             self.placed[app_group][pod.workload or ""][node] += 1
@@ -100,22 +76,21 @@ class Overhead:
             self.placed[app_group][task.pod.workload or ""][node] += sign
 
     def _app_group(self, pod: Pod) -> Key | None:
-        """The AppGroup that the plug-in finds for a pod."""
         return self._app_groups.get(pod.app_group) if pod.app_group is not None else None
 
     def filter(self, task: Task, nodes: IntArray) -> BoolArray:
         """Where not more is violated than satisfied."""
         if self._app_group(task.pod) in self.broken and self._own(task):
             return np.zeros(len(nodes), dtype=bool)
-        tally = self.tally(task, nodes)
-        return tally.violated <= tally.satisfied
+        satisfied, violated, _ = self.tally(task, nodes)
+        return violated <= satisfied
 
     def score(self, task: Task, nodes: IntArray) -> FloatArray:
         """Sum of the costs of all calls to placed pods."""
-        return self.tally(task, nodes).cost.astype(np.float64)
+        return self.tally(task, nodes)[2].astype(np.float64)
 
-    def tally(self, task: Task, nodes: IntArray) -> Tally:
-        """Count for every node; zeros without AppGroup, own dependency or placed callee."""
+    def tally(self, task: Task, nodes: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Satisfied, violated and cost, shape (nodes,); zeros without AppGroup, own dependency or placed callee."""
         satisfied, violated, cost = (np.zeros(len(self.spots), dtype=np.int64) for _ in range(3))
         for dependency, callees in self._own(task):
             for callee, count in callees.items():
@@ -129,10 +104,9 @@ class Overhead:
                     satisfied[callee] += count - near[callee]
                     violated[callee] -= far[callee]
                     cost[callee] -= price[callee]
-        return Tally(satisfied[nodes], violated[nodes], cost[nodes])
+        return satisfied[nodes], violated[nodes], cost[nodes]
 
     def _own(self, task: Task) -> Sequence[tuple[Dependency, Mapping[int, int]]]:
-        """Dependencies of a pod's workload with the placed pods of each callee."""
         app_group = self._app_group(task.pod)
         if self._costs_known is None or app_group is None or task.pod.workload is None:
             return ()
@@ -140,7 +114,7 @@ class Overhead:
         return [(each, placed[each.destination]) for each in self._calls[app_group, task.pod.workload]]
 
     def _towards(self, dependency: Dependency, callee: int) -> IntArray:
-        """Satisfied, violated and cost of one call from each kind of node, shape (kinds, 3)."""
+        """Shape (kinds, 3): satisfied, violated and cost of one call."""
         there = self.spots[callee]
         rows = [
             judge(here, there, costs, dependency.max_network_cost)
@@ -153,11 +127,12 @@ def judge(
     here: NodeLocation, there: NodeLocation, costs: Mapping[tuple[str, str], int], limit: int
 ) -> tuple[int, int, int]:
     """Satisfied, violated and cost of a call from one node to a pod on another node."""
-    if not there.region and not there.zone:
+    if there == ("", ""):
         return 0, 1, UNKNOWN_COST
     if here == there:
         return 1, 0, SAME_ZONE_COST
-    ends = (here.zone, there.zone) if here.region == there.region else (here.region, there.region)
+    level = 1 if here[0] == there[0] else 0
+    ends = here[level], there[level]
     cost = costs.get(ends)
     if cost is None:
         return 0, 0, UNKNOWN_COST
@@ -179,15 +154,14 @@ def _costs_from(spot: NodeLocation, known: Mapping[Link, int]) -> dict[tuple[str
     """Costs from a region and from a zone in one map, as the plug-in has it: of equal names the zone's entry counts."""
     regions, zones = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
     for link, cost in known.items():
-        if link == Link(REGION, spot.region, link.destination):
+        if link == Link(REGION, spot[0], link.destination):
             regions[link.origin, link.destination] = cost
-        elif link == Link(ZONE, spot.zone, link.destination):
+        elif link == Link(ZONE, spot[1], link.destination):
             zones[link.origin, link.destination] = cost
     return regions | zones
 
 
 def _standing(instance: Instance) -> list[Pod]:
-    """Pods of workloads that have a node, those that are being deleted included."""
     pods = (pod for pod in instance.pods.values() if pod.app_group is not None and pod.node is not None)
     return [pod for pod in pods if pod.state.on_node]
 
@@ -200,9 +174,7 @@ _LIST = "UserDefined"
 def find_app_groups(
     instance: Instance, plugin: str, arguments: Mapping[str, Any] | None, reader: ConfigReader
 ) -> Mapping[Key, Key]:
-    """AppGroup that a pod belongs to, as placer reads it, to the one that a plug-in of this name finds; absent:
-    none.
-    """
+    """A pod's AppGroup, as placer reads it, to the one that the plug-in finds; absent: none."""
     if arguments is None:
         return {key: key for key in instance.app_groups}
     at = f"pluginConfig[{plugin}].args.namespaces"
@@ -218,14 +190,13 @@ def find_app_groups(
 
 
 def _first_of(namespaces: Sequence[str], name: str, known: Container[Key]) -> Key | None:
-    """The object of this name in the first namespace that has one."""
     return next((key for namespace in namespaces if (key := Key(namespace, name)) in known), None)
 
 
 def find_costs(
     instance: Instance, arguments: Mapping[str, Any] | None, reader: ConfigReader
 ) -> Mapping[Link, int] | None:
-    """Costs of links as NetworkOverhead finds them by its arguments; None: there is no NetworkTopology."""
+    """None: there is no NetworkTopology."""
     network = instance.network
     if arguments is None:
         return None if network is None else network.costs
@@ -259,10 +230,6 @@ _SHOWN = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueuedPod:
-    """A pod in the queue: its AppGroup (None: in none), the place of its workload in the order of that, from 1, and its
-    key by priority and age.
-    """
-
     app_group: Key | None
     place: int
     rest: Any
@@ -274,12 +241,7 @@ class QueuedPod:
 
 
 class TopologicalSort:
-    """The queue's order.
-
-    Arguments are ``namespaces`` of the plug-in, and ``topologySortingAlgorithm`` and ``roots``, which it does not have,
-    in place of what AppGroups say. ``algorithm`` is one of the six sorts, for every AppGroup, in place of what is
-    stored and of the arguments; empty: none.
-    """
+    """The queue's order; ``algorithm`` overrides the stored order and all arguments, empty: none."""
 
     def __init__(
         self, state: ClusterState, arguments: Mapping[str, Any] | None, reader: ConfigReader, algorithm: str = ""
@@ -305,7 +267,7 @@ class TopologicalSort:
         return QueuedPod(app_group, order.get(task.pod.workload or "", _NO_PLACE), priority_sort(task))
 
     def _sort(self, app_group: AppGroup) -> str | None:
-        """The algorithm that orders an AppGroup; None: its order is stored."""
+        """None: its order is stored."""
         if not self._algorithm and not self._roots and app_group.order:
             return None
         written = self._algorithm or app_group.algorithm
@@ -316,7 +278,6 @@ class TopologicalSort:
         return app_group.order if algorithm is None else places(app_group, algorithm, self._roots)
 
     def _tell_chance(self, app_group: AppGroup, reader: ConfigReader) -> None:
-        """Say which of several orders this is."""
         algorithm, order = self._sort(app_group), self._places[app_group.key]
         if algorithm is None or self._roots or not _by_chance(app_group, algorithm):
             return
@@ -331,9 +292,7 @@ class TopologicalSort:
 
 
 def _by_chance(app_group: AppGroup, algorithm: str) -> bool:
-    """Whether the order depends on which workload is taken first.
-
-    Tarjan's may be any order in which callers come before those they call, so it is certain where there is only one;
+    """Tarjan's may be any order in which callers come before those they call, so it is certain where there is only one;
     Kahn's depends on the order of the workloads that none calls.
     """
     calls = {(each.origin, each.destination) for each in app_group.dependencies}
@@ -353,9 +312,8 @@ def _callees(app_group: AppGroup) -> dict[str, list[str]]:
 
 
 def places(app_group: AppGroup, algorithm: str, roots: Sequence[str] = ()) -> dict[str, int]:
-    """Place of each workload that has a dependency; with workloads that call in a circle the place in the object.
-
-    ``roots`` are taken first where the algorithm looks for a workload to begin with; others among them are left out.
+    """With circular calls it is the place in the object. ``roots`` are taken first where the algorithm looks for a
+    beginning.
     """
     calls = _callees(app_group)
     tied = {name for origin, called in calls.items() for name in (origin, *called)}

@@ -1,8 +1,8 @@
-"""NodeResourceTopologyMatch as a filter and a score: what zones have available, what a container asks, which take it.
+"""NodeResourceTopologyMatch as a filter and a score, by the amounts that NUMA zones have available.
 
-Without a cache period, which is the default, every pod sees the zones as the objects have them: what the pods before it
-took is not known. With one the pods' requests are taken off every zone that lists them (OverReserve), but not where
-``discardReservedNodes`` chooses the third cache, which knows of no pod once it is bound.
+Without a cache period, the default, every pod sees the zones without the pods placed before it. With one those pods'
+requests are taken off every zone that lists them (OverReserve), unless ``discardReservedNodes`` chooses a cache that
+knows of no bound pod.
 
 Source: scheduler-plugins ``pkg/noderesourcetopology`` (``plugin.go``, ``cache``, ``filter.go``, ``pluginhelpers.go``,
 ``numaresources.go``, ``score.go``, ``{least,most}_allocated.go``, ``balanced_allocation.go``, ``least_numa.go``).
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,24 +25,11 @@ from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task
 from placer.quantity import CPU, PODS, Resources
 
-__all__ = [
-    "STRATEGIES",
-    "Ask",
-    "NodeZones",
-    "NumaMatch",
-    "Subset",
-    "ask_of",
-    "fit",
-    "host_level",
-    "is_native",
-    "narrowest",
-    "refusal",
-    "score",
-]
+__all__ = ["NumaMatch"]
 
 
 class NumaMatch:
-    """Filter and score of the plug-in, by its ``scoringStrategy``, ``cacheResyncPeriodSeconds`` and
+    """Filter and score of the plug-in, by ``scoringStrategy``, ``cacheResyncPeriodSeconds`` and
     ``discardReservedNodes``.
     """
 
@@ -71,7 +58,6 @@ class NumaMatch:
             state.listeners.append(self._reserve)
 
     def _number(self, zones: NodeZones | None) -> int:
-        """Number of a kind of node: nodes whose zones are alike share it."""
         if zones not in self._index:
             self._index[zones] = len(self._kinds)
             self._kinds.append(zones)
@@ -84,7 +70,6 @@ class NumaMatch:
         return self._ask_of[task.index]
 
     def _reserve(self, task: Task, node: int, sign: int) -> None:
-        """Take the requests of all pods that were placed here off what the object says."""
         if sign > 0:
             self._taken[node].append(task)
         else:
@@ -98,7 +83,7 @@ class NumaMatch:
     def _look_up(
         self, name: str, judge: Callable[[Ask, NodeZones | None], int], task: Task, nodes: IntArray
     ) -> IntArray:
-        """Ask once for each pair of a kind of pod and a kind of node."""
+        """Judge once for each pair of a kind of pod and a kind of node."""
         ask, kinds = self._ask(task), self._kind[nodes]
         table = self._tables.get((name, id(ask)))
         if table is None or len(table) < len(self._kinds):
@@ -110,7 +95,7 @@ class NumaMatch:
         return table[kinds]
 
     def filter(self, task: Task, nodes: IntArray) -> BoolArray:
-        """Where the pod can be aligned, or no NodeResourceTopology says what zones there are."""
+        """Where the pod can be aligned, or no NodeResourceTopology lists zones."""
         found: BoolArray = self._look_up("filter", _passes, task, nodes) == 1
         return found
 
@@ -133,8 +118,8 @@ _FAR = 255
 
 
 def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str, int]) -> int:
-    """Score of a node, 0 .. 100, by one of :data:`STRATEGIES`; weights of resources are 1 where not listed. ``zones``
-    is None where no NodeResourceTopology says what zones there are.
+    """Score of a node, 0 .. 100; weights of resources are 1 where not listed; ``zones`` is None without a
+    NodeResourceTopology.
     """
     if not ask.guaranteed:
         return 100
@@ -150,7 +135,6 @@ def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str
 
 
 def _requests(ask: Ask, zones: NodeZones) -> Sequence[tuple[Stage, Resources]]:
-    """What is aligned one after the other: the pod as a whole, or each of its containers."""
     return ((Stage.APP, ask.whole),) if zones.scope == "pod" else ask.containers
 
 
@@ -161,20 +145,18 @@ ZoneScore = Callable[[Mapping[str, int], Mapping[str, int], Mapping[str, int]], 
 def _worst(
     one: ZoneScore, asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], weights: Mapping[str, int]
 ) -> int:
-    """Least score of a zone that is not 0: it is not known which zone the kubelet takes."""
+    """It is not known which zone the kubelet takes."""
     units = {name: _units(name, amount) for name, amount in asked.items()}
     return min((found for room in rooms if (found := one(units, room, weights))), default=0)
 
 
 def _units(name: str, amount: int) -> int:
-    """Whole units: cores rounded up."""
     return -(-amount // 1000) if name == CPU else amount
 
 
 def _mean(
     part: Callable[[int, int], int], asked: Mapping[str, int], room: Mapping[str, int], weights: Mapping[str, int]
 ) -> int:
-    """Weighted mean, in percent, of a part of what a zone has; 0 of what does not fit there."""
     total = sum(weights.get(name, 1) for name in asked)
     have = {name: room.get(name, 0) for name in asked}
     shares = {n: 100 * part(have[n], r) // have[n] if 0 < have[n] >= r else 0 for n, r in asked.items()}
@@ -199,20 +181,9 @@ _PER_ZONE: Mapping[str, ZoneScore] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------ LeastNUMANodes
-
-
-class Subset(NamedTuple):
-    """Indices of zones that take a request together, and whether no set of so many zones is nearer together."""
-
-    zones: tuple[int, ...]
-    nearest: bool
-
-
 def _least_zones(ask: Ask, zones: NodeZones) -> int:
-    """Score by the fewest zones of each request, each taking what it gets zone by zone."""
     rooms = [dict(room) for room in zones.rooms]
-    found: list[Subset] = []
+    found: list[tuple[tuple[int, ...], bool]] = []
     for _, asked in _requests(ask, zones):
         if not _aligned(asked, rooms):
             continue
@@ -220,18 +191,16 @@ def _least_zones(ask: Ask, zones: NodeZones) -> int:
         if subset is None:
             return 0
         found.append(subset)
-        _drain(asked, rooms, subset.zones)
-    part, nearest = 100 // zones.most, all(each.nearest for each in found)
-    return 100 - max(len(each.zones) for each in found) * part + (part // 2 if nearest else 0) if found else 100
+        _drain(asked, rooms, subset[0])
+    part, nearest = 100 // zones.most, all(each[1] for each in found)
+    return 100 - max(len(each[0]) for each in found) * part + (part // 2 if nearest else 0) if found else 100
 
 
 def narrowest(
     asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], costs: Sequence[Sequence[int | None]]
-) -> Subset | None:
-    """The fewest zones that take a request, of those that are as few the nearest; the first where there are several.
-
-    ``rooms`` is what each zone lists, in the order of the list, ``costs`` the distance from each zone to each; None
-    counts as 255.
+) -> tuple[tuple[int, ...], bool] | None:
+    """The fewest zones that take a request, of those the nearest, the first of several; and whether no set of so many
+    zones is nearer together. A distance of None counts as 255.
     """
     numbers = range(len(rooms))
     for size in range(1, len(rooms) + 1):
@@ -239,12 +208,11 @@ def narrowest(
         if fitting:
             least = min(_distance(each, costs) for each in combinations(numbers, size))
             best = min(fitting, key=lambda each: _distance(each, costs))
-            return Subset(best, _distance(best, costs) <= least)
+            return best, _distance(best, costs) <= least
     return None
 
 
 def _fits(asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]]) -> bool:
-    """Whether zones take a request together, each of which has to list what it asks for."""
     listed = all(name in room for room in rooms for name in asked)
     return listed and all(sum(room[name] for room in rooms) >= amount for name, amount in asked.items())
 
@@ -269,7 +237,6 @@ _STORAGE = ("ephemeral-storage", "storage")
 
 
 def is_native(resource: str) -> bool:
-    """Whether Kubernetes itself knows the resource."""
     return resource in (CPU, "memory", PODS, *_STORAGE) or resource.startswith((_HUGE_PAGES, "kubernetes.io/"))
 
 
@@ -279,16 +246,14 @@ def host_level(resource: str) -> bool:
 
 
 def _always_fits(resource: str, guaranteed: bool) -> bool:
-    """Whether amounts do not matter: the kubelet aligns these for Guaranteed pods only."""
+    """The kubelet aligns these for Guaranteed pods only."""
     return not guaranteed and (resource in (CPU, "memory") or resource.startswith(_HUGE_PAGES))
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A pod as the plug-in sees it; equal ones are treated alike.
-
-    ``containers`` are stages and requests, init containers and sidecars first; ``whole`` is the effective request: the
-    larger of the sum of the containers and the largest init container, with overhead.
+    """``containers``: init containers and sidecars first; ``whole``: the larger of the sum of the containers and the
+    largest init container, with overhead.
     """
 
     qos: Qos
@@ -297,19 +262,16 @@ class Ask:
 
     @property
     def guaranteed(self) -> bool:
-        """Whether cpu, memory and hugepages are aligned."""
         return self.qos is Qos.GUARANTEED
 
     @property
     def unaligned(self) -> bool:
-        """Whether it asks for nothing that the plug-in looks at: BestEffort, without devices."""
         return self.qos is Qos.BEST_EFFORT and all(is_native(name) for _, asked in self.containers for name in asked)
 
 
 def ask_of(pod: Pod) -> Ask:
-    """What a pod asks.
-
-    Of a pod that is neither Guaranteed nor asks for devices an instance has no containers: it counts as one container.
+    """A pod that is neither Guaranteed nor asks for devices counts as one container: an instance has no others of
+    it.
     """
     if pod.numa is None:
         asked = Resources({name: amount for name, amount in pod.requests.items() if name != PODS})
@@ -333,22 +295,8 @@ def _whole(demand: NumaDemand) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class NodeZones:
-    """What the plug-in knows of a node.
-
-    Parameters
-    ----------
-    policy, scope
-        Of the kubelet.
-    ids
-        Of the zones, ascending.
-    rooms
-        Per zone the amounts of every resource that it lists, those of which it has 0 too.
-    allocatable
-        Resources that the node has any of.
-    costs
-        Per zone distance to each zone, by index; None: not given.
-    most
-        How many zones a node may have for the kubelet (``maxNUMANodes``), at least 2.
+    """``rooms`` are per zone the amounts that it lists, zeros too; ``most`` is ``maxNUMANodes`` of the kubelet, at
+    least 2.
     """
 
     policy: str
@@ -361,14 +309,13 @@ class NodeZones:
 
     @classmethod
     def of(cls, node: Node, numa: NumaNode) -> NodeZones:
-        """Read a node."""
         rooms = tuple(tuple((name, zone.available[name]) for name in sorted(zone.lists)) for zone in numa.zones)
         costs = tuple(tuple(dict(zone.costs).get(other.name) for other in numa.zones) for zone in numa.zones)
         ids = tuple(zone.id for zone in numa.zones)
         return cls(numa.policy, numa.scope, ids, rooms, frozenset(node.allocatable), costs, numa.max_numa_nodes)
 
     def less(self, amounts: Mapping[str, int]) -> NodeZones:
-        """Take amounts off every zone that lists them, down to 0 (OverReserve)."""
+        """OverReserve: down to 0."""
         rooms = tuple(tuple((name, max(0, have - amounts.get(name, 0))) for name, have in room) for room in self.rooms)
         return replace(self, rooms=rooms)
 
@@ -376,11 +323,7 @@ class NodeZones:
 def fit(
     asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], allocatable: frozenset[str], guaranteed: bool
 ) -> int | None:
-    """Index of the lowest zone that takes a request, amounts of 0 left aside; None where none does.
-
-    ``rooms`` is what each zone lists, ``allocatable`` what the node has at all; amounts of cpu, memory and hugepages
-    matter only where ``guaranteed``.
-    """
+    """``rooms`` is per zone its listed amounts; cpu, memory and hugepages count only where ``guaranteed``."""
     wanted = {name: amount for name, amount in asked.items() if amount}
     if not allocatable.issuperset(wanted):
         return None
@@ -392,7 +335,6 @@ def fit(
 
 
 def _aligned(asked: Iterable[str], rooms: Iterable[Mapping[str, int]]) -> list[str]:
-    """What of a request zones have to have: all but what is the node's as a whole and listed by none."""
     listed = set[str]().union(*rooms)
     return [name for name in asked if name in listed or not host_level(name)]
 
@@ -405,7 +347,7 @@ _REFUSALS = {
 
 
 def refusal(ask: Ask, zones: NodeZones) -> str | None:
-    """Why the plug-in filters a node out, in its own words; None where it does not."""
+    """In the plug-in's own words; None: it does not filter the node out."""
     if ask.unaligned or zones.policy != "single-numa-node":
         return None
     rooms = [dict(room) for room in zones.rooms]

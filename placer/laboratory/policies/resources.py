@@ -1,7 +1,7 @@
-"""Scores by what is requested of a node and what it has: NodeResourcesFit and NodeResourcesBalancedAllocation.
+"""Scores by requests and capacity of a node: NodeResourcesFit and NodeResourcesBalancedAllocation.
 
-Integer formulas as upstream has them. A resource other than cpu and memory counts only for pods that request it, one
-that a node does not have counts not at all there.
+Integer formulas as upstream has them. A resource other than cpu and memory counts only for pods that request it, and
+only on nodes that have it.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/noderesources`` (``resource_allocation.go``,
 ``{least,most}_allocated.go``, ``requested_to_capacity_ratio.go``, ``balanced_allocation.go``, as of 1.35).
@@ -20,16 +20,14 @@ from placer.quantity import CPU
 if TYPE_CHECKING:
     from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task
 
-__all__ = ["Allocation", "balanced", "broken_line", "least_allocated", "most_allocated", "scorer", "to_capacity_ratio"]
+__all__ = ["balanced", "least_allocated", "most_allocated", "scorer", "to_capacity_ratio"]
 
 _ALWAYS = (CPU, "memory", "ephemeral-storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What would be requested of nodes with a pod there.
-
-    Parameters
+    """Parameters
     ----------
     requested, capacity
         int64, shape (nodes, resources that count).
@@ -45,7 +43,7 @@ class Allocation:
     def of(
         cls, state: ClusterState, task: Task, nodes: IntArray, weights: Mapping[str, int], *, least: bool
     ) -> Allocation:
-        """Look at nodes; ``least``: a pod without requests counts as the least amounts of cpu and memory."""
+        """``least``: a pod without requests counts as the least amounts of cpu and memory."""
         counted = [
             (state.column[name], weight)
             for name, weight in weights.items()
@@ -63,16 +61,13 @@ class Allocation:
 
     @property
     def there(self) -> BoolArray:
-        """Which resources a node has."""
         found: BoolArray = self.capacity > 0
         return found
 
     def sums(self, scores: IntArray, counts: BoolArray) -> tuple[IntArray, IntArray]:
-        """Weighted sum of those that count, and the sum of their weights."""
         return (scores * self.weights * counts).sum(axis=1), (self.weights * counts).sum(axis=1)
 
     def mean(self, scores: IntArray, counts: BoolArray) -> IntArray:
-        """Weighted mean of those that count, rounded down; 0 where none does."""
         total, weight = self.sums(scores, counts)
         return np.where(weight > 0, total // np.maximum(weight, 1), 0)
 
@@ -85,14 +80,14 @@ def scorer(
 
 
 def least_allocated(part: Allocation) -> FloatArray:
-    """Mean share that stays free, 0 .. 100."""
+    """Mean free share, 0 .. 100."""
     room = np.maximum(part.capacity, 1)
     scores = np.where(part.requested > part.capacity, 0, _percent(part.capacity - part.requested, room))
     return part.mean(scores, part.there).astype(np.float64)
 
 
 def most_allocated(part: Allocation) -> FloatArray:
-    """Mean share that is requested, 0 .. 100."""
+    """Mean requested share, 0 .. 100."""
     scores = _percent(np.minimum(part.requested, part.capacity), np.maximum(part.capacity, 1))
     return part.mean(scores, part.there).astype(np.float64)
 
@@ -102,8 +97,6 @@ def to_capacity_ratio(part: Allocation, shape: Sequence[tuple[int, int]]) -> Flo
 
     Parameters
     ----------
-    part
-        What would be requested.
     shape
         Points (utilization 0 .. 100, score 0 .. 10), utilization growing.
     """

@@ -1,4 +1,4 @@
-"""On what a run was made: processor, cores, system, interpreter, and the revision of placer's sources."""
+"""The machine of a run: processor, cores, system, interpreter, and the revision of placer's sources."""
 
 from __future__ import annotations
 
@@ -15,19 +15,12 @@ __all__ = ["Machine", "this_machine"]
 
 
 class Machine(BaseModel):
-    """What seconds and MiB of a run depend on.
+    """The machine that seconds and MiB of a run depend on.
 
     Parameters
     ----------
-    processor
-        As its maker calls it; its architecture where the system does not tell.
-    cores
-        How many this process may use.
-    system, python
-        Name and release of the operating system; version of the interpreter.
     revision
-        First twelve digits of the commit of placer's sources, ``+`` behind them where files differ from it; None where
-        they are in no checkout of Git.
+        First twelve digits of the commit of placer's sources, ``+`` behind them where files differ from it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -60,7 +53,7 @@ def _processor() -> str:
 
 
 def _revision(sources: Path) -> str | None:
-    """The commit of a checkout; an installed package lies in none, though a folder above it may be one."""
+    """None for an installed package, though a folder above it may be a checkout."""
     if not (sources / ".git").exists():
         return None
     command = ["git", "-C", str(sources), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]

@@ -1,4 +1,4 @@
-"""One run in figures, a line of JSON; and the file of such lines, in which a sweep goes on where it was broken off."""
+"""The record of one run, a line of JSON; and the file of such lines, in which an interrupted sweep resumes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,8 @@ KEY = ("instance", "seed", "policy", "limit", "workers", "version", "config")
 
 
 class KnownAnswer(BaseModel):
-    """The best placement known of an instance: ``NAME.best.*`` beside it, else the planted one.
-
-    Parameters
-    ----------
-    weight, weight_bound
-        Of all that it places, and what no placement exceeds; None where nothing is proved.
-    values, bounds
-        In the order of the objective, as the file has them; a planted placement has no bounds.
+    """The best placement known of an instance: ``NAME.best.*`` next to it, else the planted one, of which nothing is
+    proved.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
@@ -46,8 +40,6 @@ class KnownAnswer(BaseModel):
 
 
 def _as(kind: Any) -> tuple[PlainValidator, PlainSerializer]:
-    """How pydantic reads and writes a part of a Placement, under the names that its fields have in either."""
-
     def read(written: Any) -> Any:
         if isinstance(written, kind):
             return written
@@ -59,20 +51,10 @@ def _as(kind: Any) -> tuple[PlainValidator, PlainSerializer]:
 _AS_VALUE, _AS_TRACE = _as(ValuePart), _as(TracePart)
 
 
-class Evicted(BaseModel):
-    """How many pods are evicted, of how many units, and how many of them for nothing."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
-
-    pods: int
-    units: int
-    for_nothing: int
-
-
 class RunRecord(BaseModel):
-    """What one run came to; null is what is not known, all of the second part where ``error`` says why.
+    """The result of one run; null is not known. All of the second part is null where ``error`` says why.
 
-    Weights are ``weight`` of a Placement: placed weight of all priorities as one sum, in micro-nodes.
+    Weights are placed weights of all priorities as one sum, in micro-nodes.
 
     Parameters
     ----------
@@ -80,54 +62,33 @@ class RunRecord(BaseModel):
         Family with its options, or path, as it was typed.
     seed
         Of the family's chance; of the policy's or the solver's where the instance is in files.
-    policy
-        What decided: a policy or a method.
     limit
         Seconds of the whole call of a method.
-    workers
-        Solver threads of a method.
-    version
-        Of placer.
     config
-        First digits of the SHA-256 of the policy's configuration, of the scheduler whose pods are placed, where one is
-        named, and of the content of a policy of the reader's own; empty: its defaults, and any scheduler.
-    nodes, pending
-        Nodes and pending pods of the instance.
-    placed_pods
-        How many of these got a node.
-    planted_weight, placed_weight
-        Of the planted placement, where there is one, and of the one found.
+        First digits of a SHA-256: of the policy's configuration, a named scheduler, and the content of a policy of the
+        reader's own; empty: its defaults, and any scheduler.
     placed_over_planted
-        Their quotient; above 1 where priorities, or jobs beyond the planted ones, let more be placed than was planted.
-    known
-        The best placement known, where one lies beside the instance.
+        Above 1 where priorities, or jobs beyond the planted ones, let more be placed than was planted.
     weight_bound, weight_gap, weight_proved_by
-        What no placement exceeds; |bound - value| / max(1, |value|); who proved it.
-    objective
-        Values, bounds and gaps in the order they are compared.
+        No placement exceeds it; |bound - value| / max(1, |value|).
     violations
-        Rule to how often it is broken; only what is broken, which methods never do.
-    victims
-        What is evicted; None where nothing is.
-    verdict, termination
-        As in a Placement; of a policy that breaks a rule there is no verdict.
+        Rule to number of violations; only broken rules.
+    verdict
+        None of a policy that breaks a rule.
     seconds_to_first
-        From the beginning of the call to its first answer; not of a policy, which has one answer.
+        From the beginning of the call to its first answer; None of a policy.
     seconds
         Of the whole call, reading to writing.
     processor_seconds
-        User and system seconds of the process and of those it started, from the interpreter's start on: little depends
-        on what else the machine does.
+        Of the process and its children, from the interpreter's start on.
     trace
-        Each time the answer or a bound got better, as in a Placement; of a policy empty.
+        Each improvement of the answer or a bound; of a policy empty.
     peak_memory_mib
-        The most that the process and the ones it started held at once, in MiB: the sum of their high-water marks.
+        Of the process and its children at once: the sum of their high-water marks.
     notes
-        What the configuration of a policy says and is not mimicked.
+        Parts of the configuration of a policy that are not mimicked.
     findings
-        Code to how many findings of the instance have it; under ``--strict`` they are the error.
-    machine
-        On what it ran, and which revision.
+        Code to number of findings of the instance.
     error
         Why there is no result, or why it cannot be trusted.
     """
@@ -154,7 +115,7 @@ class RunRecord(BaseModel):
     weight_proved_by: str | None = None
     objective: list[Annotated[ValuePart, *_AS_VALUE]] = []
     violations: dict[str, int] = {}
-    victims: Evicted | None = None
+    victims: dict[str, int] | None = None
     verdict: Verdict | None = None
     termination: Termination | None = None
     seconds_to_first: float | None = None
@@ -169,7 +130,7 @@ class RunRecord(BaseModel):
 
     @property
     def key(self) -> Key:
-        """What tells it apart."""
+        """Distinguishes it from other runs."""
         return self.instance, self.seed, self.policy, self.limit, self.workers, self.version, self.config
 
     def as_dict(self) -> dict[str, Any]:
@@ -185,17 +146,10 @@ EXPECTED = "a line of placer sweep"
 
 
 class Store:
-    """A file of lines.
+    """A file of lines; nothing is written before the first new line.
 
-    Nothing is written before the first new line. A last line that was cut off (the sweep was killed while it wrote)
-    counts for nothing, and the next line takes its place; lines of other sweeps stay as they are.
-
-    Parameters
-    ----------
-    path
-        The file; it need not be there.
-    keys
-        Of the runs that are wanted: lines of other runs are of no interest.
+    A last line that was cut off counts for nothing, and the next line takes its place. Lines of other runs than those
+    of ``keys`` are skipped, and stay as they are.
 
     Raises
     ------
@@ -219,13 +173,7 @@ class Store:
                 self.known[line.key] = line
 
     def add(self, line: RunRecord) -> None:
-        """Write a line, at once and whole.
-
-        Raises
-        ------
-        UsageError
-            The file cannot be written.
-        """
+        """Write a line, at once and whole; a :class:`UsageError` if the file cannot be written."""
         try:
             with self._path.open("r+b" if self._path.exists() else "wb") as file:
                 if not self._begun:
@@ -239,17 +187,12 @@ class Store:
 
 
 def read_lines(path: str | Path) -> list[RunRecord]:
-    """Read all lines of a file, those of several sweeps too; of two of one run the last.
-
-    Parameters
-    ----------
-    path
-        What ``sweep -o`` wrote. A last line that was cut off counts for nothing.
+    """Read all lines of a file that ``sweep -o`` wrote; of two of one run the last.
 
     Raises
     ------
     BadInstance
-        A line is not one of a sweep: this is some other file.
+        A line is not one of a sweep.
     UsageError
         The file cannot be read.
     """
@@ -262,7 +205,7 @@ def read_lines(path: str | Path) -> list[RunRecord]:
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Number and text of each line, but for a last one of ours that was cut off."""
+    """All but a last line of ours that was cut off."""
     try:
         texts = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
@@ -273,7 +216,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(path: Path, number: int, text: bytes, wanted: set[Key] | None) -> RunRecord | None:
-    """Read a line, None where it is of no interest; None of ``wanted``: every line is."""
+    """None where the line is not wanted; ``wanted`` None: every line is."""
     try:
         value: dict[str, Any] = json.loads(text)
         key = tuple(value[name] for name in KEY)
@@ -285,19 +228,8 @@ def _line(path: Path, number: int, text: bytes, wanted: set[Key] | None) -> RunR
 
 
 def read_record(value: Any, file: str, where: str) -> RunRecord:
-    """Read a line that is plain data already.
-
-    Parameters
-    ----------
-    value
-        What JSON made of it.
-    file, where
-        What an error names.
-
-    Raises
-    ------
-    BadInstance
-        It is not a line of a sweep.
+    """Read a line that is plain data already; ``file`` and ``where`` are for the :class:`BadInstance` where it is
+    none.
     """
     try:
         return RunRecord.model_validate(value)

@@ -1,8 +1,5 @@
-"""What to run (instances in files, families with options, × seeds × policies), and each run in a process of its own.
-
-A subject is one word of a command line. Every fault is told before anything runs. Each run has its own process so that
-its time and memory are its own; what happens there (:func:`answer`) is the whole call as a user makes it, reading to
-writing.
+"""Plan and carry out runs: each the whole call as a user makes it, in its own process, so that time and memory are its
+own.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,18 +36,7 @@ if TYPE_CHECKING:
     from placer.placement import Placement
     from placer.result import Result
 
-__all__ = [
-    "Run",
-    "Subject",
-    "Value",
-    "answer",
-    "make",
-    "parse_seeds",
-    "parse_subject",
-    "plan",
-    "planted_beside",
-    "sweep",
-]
+__all__ = ["Run", "Value", "answer", "make", "parse_seeds", "parse_subject", "plan", "planted_beside", "sweep"]
 
 
 Value = int | float | bool | tuple[int | float, ...]
@@ -60,9 +46,8 @@ ENDINGS = (".json", ".yaml", ".yml", ".gz")  #: of names that are meant for file
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A family or an instance, by the word that was typed; lines and tables name it so.
-
-    Without a ``family`` the word is the path of a file or folder. Options are names and values, without the seed.
+    """By the word that was typed; without a ``family`` that is a path. Options are names and values, without the
+    seed.
     """
 
     word: str
@@ -72,12 +57,6 @@ class Subject:
 
 def parse_subject(word: str) -> Subject:
     """Read a word: a family and its options as ``placer generate`` takes them, or a path.
-
-    Parameters
-    ----------
-    word
-        A name of ``FAMILIES`` and its options, with the quotes of a shell where they have spaces; else a path. A file
-        that bears a family's name is meant with ``./`` before it.
 
     Raises
     ------
@@ -109,7 +88,7 @@ def parse_subject(word: str) -> Subject:
 
 
 def _split(word: str) -> list[str]:
-    """Split at spaces outside quotes; nothing where quotes do not match, as in the name of some file."""
+    """Nothing where quotes do not match, as in the name of some file."""
     try:
         return shlex.split(word)
     except ValueError:
@@ -117,7 +96,6 @@ def _split(word: str) -> list[str]:
 
 
 def _options(family: str, words: list[str]) -> dict[str, Value]:
-    """Read the options; the last of several counts, as on a command line."""
     flags = {option.flag: option for option in FAMILIES[family].flags if option.name != "seed"}
     found: dict[str, Value] = {}
     left = list(reversed(words))
@@ -141,7 +119,6 @@ def _switched(option: Option, equals: str) -> bool:
 
 
 def _text(option: Option, equals: str, text: str, left: list[str]) -> str:
-    """Text of an option's value, behind ``=`` or the next word."""
     if equals:
         return text
     if not left:
@@ -150,7 +127,7 @@ def _text(option: Option, equals: str, text: str, left: list[str]) -> str:
 
 
 def planted_beside(path: str) -> str:
-    """Where the planted placement of an instance goes: ``queue.json.gz`` to ``queue.planted.json.gz``.
+    """Where the planted placement of an instance goes.
 
     Examples
     --------
@@ -173,27 +150,7 @@ MOST_SEEDS = 100_000  #: ``1-5`` is meant, ``1-5000000000`` is not
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run to do.
-
-    Parameters
-    ----------
-    subject
-        What is decided upon.
-    seed
-        Of the family's chance; of the policy's or the solver's where the instance is in files.
-    policy
-        One of :data:`placer.laboratory.deciders.NAMES`, or what the reader calls a policy of their own.
-    limit
-        Seconds of the whole call of a method.
-    workers
-        Solver threads of a method.
-    arguments
-        Configuration of a policy; None: its defaults.
-    scheduler_name, strict
-        How the instance is read (:func:`placer.read`).
-    own
-        The policy of the reader's own that has the name.
-    """
+    """One run to do; the seed is of the family's chance, or of the policy or solver where the instance is in files."""
 
     subject: Subject
     seed: int
@@ -207,7 +164,7 @@ class Run:
 
     @property
     def key(self) -> Key:
-        """What tells it apart; its line has the same."""
+        """Distinguishes it from other runs; its line has the same."""
         said = {} if self.scheduler_name is None else {"schedulerName": self.scheduler_name}
         if self.own is not None:
             said["own"] = self.own.digest
@@ -216,7 +173,7 @@ class Run:
 
     @property
     def asked(self) -> Asked:
-        """What is asked of the policy or method: of families the seed is theirs, and its own is 0."""
+        """The question to the policy or method: of families the seed is theirs, and its own is 0."""
         seed = self.seed if self.subject.family is None else 0
         return Asked(self.policy, self.arguments, self.limit, None, self.workers, seed, self.own)
 
@@ -246,18 +203,10 @@ def plan(
     ----------
     words
         Families with their options, and paths (:func:`parse_subject`); one given twice counts once.
-    seeds
-        Each makes an instance of a family, and is the policy's or the solver's seed on an instance in files:
-        0 .. 2^31 - 1.
-    policies
-        Policies and methods, names of :data:`placer.laboratory.deciders.NAMES`, and the reader's own
-        (:func:`placer.laboratory.compare.compare`).
-    time_limit
-        Seconds of each whole call of a method, at least 0.
-    workers
-        Solver threads of a method, at least 1.
-    arguments
-        Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
+    policies, arguments
+        As :func:`placer.laboratory.compare.compare` takes them.
+    time_limit, workers
+        Seconds of each whole call of a method; its solver threads.
     scheduler_name, strict
         As :func:`placer.read` takes them.
 
@@ -300,12 +249,7 @@ def plan(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """Read seeds: numbers and ranges with commas, such as ``1-5,8``.
-
-    Raises
-    ------
-    UsageError
-        Anything else, or more than 100,000 of them.
+    """Read numbers and ranges with commas; anything else, or more than 100,000 of them, is a :class:`UsageError`.
 
     Examples
     --------
@@ -329,9 +273,7 @@ LONGEST = 2000  #: characters of an error in a line; a bad instance may have tho
 
 
 def make(run: Run, target: str, emit: Callable[[Any], None]) -> str:  # noqa: ARG001  # nothing to tell on the way
-    """Generate the instance of a run, with its planted placement beside it; say what went wrong, nothing where nothing
-    did.
-    """
+    """Generate the instance of a run, with its planted placement next to it; the error, empty without one."""
     from placer.laboratory.generate import bindings, generate
     from placer.manifests import dump
 
@@ -346,10 +288,7 @@ def make(run: Run, target: str, emit: Callable[[Any], None]) -> str:  # noqa: AR
 
 
 def answer(run: Run, path: str, target: str, emit: Callable[[Any], None]) -> RunRecord:
-    """Decide upon the instance at ``path``, write the Placement (of a policy its Bindings) to ``target``, measure.
-
-    ``emit`` is told the id of this process, and None when the call is over (:meth:`PeakOfTree.hear`).
-    """
+    """Decide upon the instance at ``path``, write the Placement (of a policy its Bindings) to ``target``, measure."""
     began = time.monotonic()
     emit(os.getpid())
     try:
@@ -374,13 +313,11 @@ def answer(run: Run, path: str, target: str, emit: Callable[[Any], None]) -> Run
 
 
 def _processor_seconds() -> float:
-    """User and system seconds of this process and of those it has waited for."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, dict[str, Any]]:
-    """Read, decide and write; the figures of the answer."""
     from placer.read import read
 
     instance = read(path, scheduler_name=run.scheduler_name, strict=run.strict)
@@ -391,7 +328,6 @@ def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, d
 
 
 def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any]:
-    """Judge as the call of a method does, and write."""
     from placer.disruption import outcome_of
     from placer.document import ValuePart, WeightPart, bindings_document
     from placer.laboratory.placement_metrics import victims
@@ -416,7 +352,7 @@ def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any
         "weight_proved_by": weight.proved_by,
         "objective": [ValuePart.of(each) for each in objective],
         "violations": in_order(broken),
-        "victims": asdict(told) if told is not None else None,
+        "victims": told.as_dict() if told is not None else None,
         "verdict": None if broken else verdict,
         "termination": Termination.FINISHED,
         "notes": list(said.notes),
@@ -426,7 +362,6 @@ def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any
 
 
 def _of_method(result: Result, target: str) -> dict[str, Any]:
-    """Write what is verified already."""
     from placer.document import placement_document
     from placer.manifests import dump
 
@@ -447,7 +382,6 @@ def _of_method(result: Result, target: str) -> dict[str, Any]:
 
 
 def _beside_known(line: RunRecord, instance: Instance, path: str) -> RunRecord:
-    """Compare with the placements that lie beside the instance, planted and best; one that is broken is an error."""
     from placer.score import placed_weight
 
     try:
@@ -468,7 +402,6 @@ def _beside_known(line: RunRecord, instance: Instance, path: str) -> RunRecord:
 
 
 def _verified(instance: Instance, path: str, word: str) -> Placement | None:
-    """Read a placement beside an instance, None where there is none; one that breaks a rule is bad input."""
     from placer.read import read_placement
     from placer.verify import verify
 
@@ -482,7 +415,6 @@ def _verified(instance: Instance, path: str, word: str) -> Placement | None:
 
 
 def _known(instance: Instance, placement: Placement, proved: Mapping[str, Any]) -> KnownAnswer:
-    """What a placement is worth, and what is proved of that."""
     from placer.score import placed_weight, score
 
     values = [each.value for each in score(instance, placement)]
@@ -496,7 +428,6 @@ def _known(instance: Instance, placement: Placement, proved: Mapping[str, Any]) 
 
 
 def _proved(path: str) -> Mapping[str, Any]:
-    """The Placement document of a file; empty where it is a list of bindings."""
     from placer.manifests import read_texts, split
 
     documents = [json.loads(bytes(raw.text)) for raw in split(read_texts([path])) if raw.kind == "Placement"]
@@ -510,23 +441,16 @@ def sweep(
     jobs: int = 1,
     begin: Callable[[Run], None] | None = None,
 ) -> Generator[RunRecord, None, None]:
-    """Carry out runs.
+    """Carry out runs: a line for each, as soon as it is done; a run that fails is a line with its error.
 
     Parameters
     ----------
-    runs
-        What :func:`~placer.laboratory.sweep.runs.plan` returned, or part of it.
     executor
-        Name of an executor (:mod:`placer.executors`). What it is given starts a process for each run.
+        Name of an executor (:mod:`placer.executors`), which starts a process for each run.
     jobs
         Runs at once, at least 1. More than one compete for cores and memory, which shows in their seconds.
     begin
-        Called with each run that is handed over (progress).
-
-    Yields
-    ------
-    Line
-        One per run, as soon as it is done; a run that fails is a line with its error.
+        Called with each run that is submitted (progress).
 
     Raises
     ------
@@ -562,7 +486,7 @@ def sweep(
 
 
 def _anywhere(run: Run) -> str:
-    """Path of an instance in files that does not depend on where a worker was started; of a family nothing."""
+    """The path does not depend on where a worker was started; of a family it is empty."""
     return str(Path(run.subject.word).absolute()) if run.subject.family is None else ""
 
 
@@ -577,9 +501,8 @@ def _line_of(future: Future[RunRecord], run: Run) -> RunRecord:
 
 
 def _carry_out(run: Run, path: str, scratch: str) -> RunRecord:
-    """Make the instance in one process and answer in another: what making takes is not the answer's.
-
-    On another machine there is no ``scratch``; there a folder of its own will do.
+    """Only the answer is measured, so the instance is made in another process. On another machine there is no
+    ``scratch``.
     """
     within = scratch if Path(scratch).is_dir() else None
     with tempfile.TemporaryDirectory(dir=within, ignore_cleanup_errors=True) as folder:

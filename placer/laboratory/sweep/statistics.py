@@ -1,108 +1,77 @@
-"""Many lines in few figures: medians with exact intervals, a row per instance and policy, every two policies."""
+"""Statistics of many lines: medians with exact intervals, a row per instance and policy, every two policies."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from itertools import chain, combinations
-from math import comb
 from statistics import median
 
-from placer.laboratory.sweep.records import RunRecord
+from placer.errors import UsageError
+from placer.extras import how_to_install
+from placer.laboratory.sweep.records import KEY, RunRecord
 from placer.placement import Score, Value, better
 from placer.result import Verdict
 from placer.verify import in_order
 
-__all__ = ["CONFIDENCE", "Duel", "Median", "SweepRow", "duels", "median_of", "references", "rows"]
+try:
+    import pandas as pd
+    from scipy.stats import binom
+except ImportError as missing:
+    raise UsageError(f"statistics need pandas and scipy ({missing}): {how_to_install('lab')}") from missing
 
+__all__ = ["duels", "median_of", "references", "rows"]
 
-#: How sure an interval is to hold the median, where there are figures enough.
+#: Probability that an interval holds the median, from six figures on.
 CONFIDENCE = 0.95
 
-
-@dataclass(frozen=True, slots=True)
-class Median:
-    """The middle of some figures, and an interval for the median of what they are drawn from.
-
-    Parameters
-    ----------
-    value
-        Of the figures.
-    low, high
-        Ends of the interval; both are figures.
-    confidence
-        With this probability an interval made so holds the median of what the figures are drawn from, one independent
-        of the other: at least :data:`CONFIDENCE` from six figures on; of fewer, whose interval is all of them, less; 0
-        of one.
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
+#: Figures of a line that rows are made of.
+_FIGURES = ("placed_over_planted", "placed_weight", "weight_bound", "seconds_to_first", "seconds", "peak_memory_mib")
+_OTHERS = ("instance", "seed", "policy", "error", "verdict", "violations", "notes")
 
 
-def median_of(figures: Iterable[float]) -> Median | None:
-    """Take the median; None of nothing.
+def median_of(figures: Iterable[float]) -> tuple[float, float, float, int] | None:
+    """Median, ends of an interval for the median of the distribution, and number of figures, NaN left out; None of
+    nothing.
 
-    The interval goes from the k-th smallest to the k-th largest figure with the largest k that is sure enough: the
-    median is outside where fewer than k of n figures are below it, or above it, and each figure is either with
-    probability 1/2 (a binomial tail, so that nothing is assumed of how figures are spread).
+    The interval goes from the k-th smallest to the k-th largest figure, with the largest k for which the binomial tail
+    P(Bin(n, 1/2) < k) on either side leaves :data:`CONFIDENCE`; of fewer than six figures it is their range.
 
     Examples
     --------
     >>> median_of([3.0, 1.0, 2.0, 5.0, 4.0, 6.0])
-    Median(value=3.5, low=1.0, high=6.0, confidence=0.96875)
+    (3.5, 1.0, 6.0, 6)
     """
-    found = sorted(figures)
+    found = sorted(figure for figure in figures if not pd.isna(figure))
     if not found:
         return None
-    count, place = len(found), 1
-    while 2 * (place + 1) <= count and _confidence(count, place + 1) >= CONFIDENCE:
-        place += 1
-    return Median(median(found), found[place - 1], found[count - place], _confidence(count, place))
+    place = max(1, int(binom.ppf((1 - CONFIDENCE) / 2, len(found), 0.5)))
+    return median(found), found[place - 1], found[-place], len(found)
 
 
-def _confidence(count: int, place: int) -> float:
-    """Of the interval from the ``place``-th smallest to the ``place``-th largest of ``count`` figures."""
-    return 1 - 2 * sum(comb(count, below) for below in range(place)) / (1 << count)
+def duels(lines: Iterable[RunRecord]) -> list[tuple[str, str, int, int, int, int]]:
+    """Compare every two policies by the objective, on all instances and seeds that both were run on.
 
+    A placement that breaks a rule loses against one that breaks none. Where both break rules, or a run failed, it is
+    undecided.
 
-@dataclass(frozen=True, slots=True)
-class Duel:
-    """Two policies over all instances and seeds that both were run on, by the objective, value after value: how often
-    the first one does better, worse, just as well.
-
-    A placement that breaks a rule loses against one that breaks none. Nothing is decided (``open``) where both break
-    rules, or where a run failed.
+    Returns
+    -------
+    list of tuple
+        The two policies; how often the first is better, equal, worse; and undecided.
     """
-
-    first: str
-    second: str
-    wins: int
-    losses: int
-    ties: int
-    open: int
-
-
-def duels(lines: Iterable[RunRecord]) -> list[Duel]:
-    """Let every two policies compete, in the order in which they first come."""
     by_policy: dict[str, dict[tuple[str, int], RunRecord]] = {}
     for line in lines:
         by_policy.setdefault(line.policy, {})[line.instance, line.seed] = line
-    return [_duel(first, second, by_policy[first], by_policy[second]) for first, second in combinations(by_policy, 2)]
-
-
-def _duel(
-    first: str, second: str, one: dict[tuple[str, int], RunRecord], other: dict[tuple[str, int], RunRecord]
-) -> Duel:
-    ends = [_end(one[what], other[what]) for what in one if what in other]
-    return Duel(first, second, ends.count(1), ends.count(-1), ends.count(0), ends.count(None))
+    found = []
+    for (first, one), (second, other) in combinations(by_policy.items(), 2):
+        ends = Counter(_end(one[what], other[what]) for what in one if what in other)
+        found.append((first, second, ends[1], ends[0], ends[-1], ends[None]))
+    return found
 
 
 def _end(one: RunRecord, other: RunRecord) -> int | None:
-    """1: the one does better; -1: the other does; 0: they do as well; None: nothing is decided."""
+    """1: ``one`` is better; -1: ``other`` is; 0: equal; None: undecided."""
     if one.error is not None or other.error is not None or (one.violations and other.violations):
         return None
     if one.violations or other.violations:
@@ -115,111 +84,41 @@ def _score(line: RunRecord) -> Score:
     return tuple(Value(each.name, each.value, each.priority) for each in line.objective)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRow:
-    """All seeds of one instance word under one policy; figures are of the runs that did not fail, None without any.
+def rows(lines: Iterable[RunRecord]) -> pd.DataFrame:
+    """Gather lines by instance word and policy, in the order in which these first come.
 
-    Parameters
-    ----------
-    instance, policy
-        Of all its lines.
-    runs, failed
-        How many lines, and how many of them have an error.
-    over_planted, worst_over_planted
-        Placed over planted weight; of the runs where something is planted.
-    of_bound, worst_of_bound
-        Placed weight over the best bound that any run proved on the same instance and seed, 1 where that is 0; of the
-        runs where there is one. A placement that breaks a rule may be above 1.
-    worst_gap
-        Largest gap of the weight; None also where a run proved no bound.
-    optimal
-        How many runs proved every value.
-    violations
-        Rule to how often it is broken in all runs.
-    first
-        Seconds to the first answer; of the runs that had one.
-    seconds, worst_seconds
-        Of the whole call.
-    peak_memory_mib
-        Largest of all runs.
-    notes
-        What is not mimicked, of any run.
+    Medians (:func:`median_of`, or None) and worst figures (or NaN) are of the runs that did not fail. ``of_bound`` is
+    placed weight over the best bound of any run on the same instance and seed, 1 where that is 0; a placement that
+    breaks a rule may be above 1. ``optimal`` counts the runs that proved every value.
     """
-
-    instance: str
-    policy: str
-    runs: int
-    failed: int
-    over_planted: Median | None
-    worst_over_planted: float | None
-    of_bound: Median | None
-    worst_of_bound: float | None
-    worst_gap: float | None
-    optimal: int
-    first: Median | None
-    seconds: Median | None
-    worst_seconds: float | None
-    peak_memory_mib: float | None
-    violations: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-def rows(lines: Iterable[RunRecord]) -> list[SweepRow]:
-    """Gather lines by instance word and policy, in the order in which these first come."""
-    gathered: dict[tuple[str, str], list[RunRecord]] = {}
-    bounds: dict[tuple[str, int], int] = {}
-    for line in lines:
-        gathered.setdefault((line.instance, line.policy), []).append(line)
-        if line.weight_bound is not None and line.error is None:
-            what = line.instance, line.seed
-            bounds[what] = min(line.weight_bound, bounds.get(what, line.weight_bound))
-    return [_row(instance, policy, found, bounds) for (instance, policy), found in gathered.items()]
-
-
-def _row(instance: str, policy: str, lines: list[RunRecord], bounds: Mapping[tuple[str, int], int]) -> SweepRow:
-    good = [line for line in lines if line.error is None]
-    shares = _known(good, "placed_over_planted")
-    of_bounds = _shares_of_bounds(good, bounds)
-    gaps = _known(good, "weight_gap")
-    seconds = _known(good, "seconds")
-    return SweepRow(
-        instance=instance,
-        policy=policy,
-        runs=len(lines),
-        failed=len(lines) - len(good),
-        over_planted=median_of(shares),
-        worst_over_planted=min(shares, default=None),
-        of_bound=median_of(of_bounds),
-        worst_of_bound=min(of_bounds, default=None),
-        worst_gap=max(gaps, default=None) if len(gaps) == len(good) else None,
-        optimal=sum(line.verdict is Verdict.OPTIMAL for line in good),
-        first=median_of(_known(good, "seconds_to_first")),
-        seconds=median_of(seconds),
-        worst_seconds=max(seconds, default=None),
-        peak_memory_mib=max(_known(good, "peak_memory_mib"), default=None),
-        violations=_violations(good),
-        notes=tuple(dict.fromkeys(chain.from_iterable(line.notes for line in good))),
-    )
-
-
-def _known(lines: Iterable[RunRecord], figure: str) -> list[float]:
-    return [found for line in lines if (found := getattr(line, figure)) is not None]
-
-
-def _shares_of_bounds(lines: Iterable[RunRecord], bounds: Mapping[tuple[str, int], int]) -> list[float]:
-    known = [(line.placed_weight, bounds.get((line.instance, line.seed))) for line in lines]
-    return [weight / bound if bound else 1.0 for weight, bound in known if weight is not None and bound is not None]
-
-
-def _violations(lines: Iterable[RunRecord]) -> dict[str, int]:
-    """How often each rule is broken in all of them, in the order of the rules."""
-    found = sum((Counter(line.violations) for line in lines), Counter[str]())
-    return in_order(found)
+    blank = {name: field.default for name, field in RunRecord.model_fields.items() if name not in (*KEY, "error")}
+    counted = (line if line.error is None else line.model_copy(update=blank) for line in lines)
+    names = (*_OTHERS, *_FIGURES)
+    runs = pd.DataFrame(([getattr(line, name) for name in names] for line in counted), columns=names)
+    runs = runs.astype(dict.fromkeys(_FIGURES, float))
+    bound = runs.groupby(["instance", "seed"]).weight_bound.transform("min")
+    runs["of_bound"] = (runs.placed_weight / bound).mask((bound == 0) & runs.placed_weight.notna(), 1.0)
+    by = runs.groupby(["instance", "policy"], sort=False)
+    return by.agg(
+        runs=("seed", "size"),
+        failed=("error", "count"),
+        over_planted=("placed_over_planted", median_of),
+        worst_over_planted=("placed_over_planted", "min"),
+        of_bound=("of_bound", median_of),
+        worst_of_bound=("of_bound", "min"),
+        optimal=("verdict", lambda verdicts: sum(each is Verdict.OPTIMAL for each in verdicts)),
+        first=("seconds_to_first", median_of),
+        seconds=("seconds", median_of),
+        worst_seconds=("seconds", "max"),
+        peak_memory_mib=("peak_memory_mib", "max"),
+        violations=("violations", lambda each: in_order(sum(map(Counter, each), Counter[str]()))),
+        notes=("notes", lambda each: tuple(dict.fromkeys(chain.from_iterable(each)))),
+    ).reset_index()
 
 
 def references(lines: Iterable[RunRecord]) -> dict[tuple[str, int], int]:
-    """What placed weights of an instance and seed are set beside: the least bound that any line, or the best placement
-    known, proves, or what that placement places where nothing is proved.
+    """The reference for placed weights by instance and seed: the least bound that any line or the best known placement
+    proves, else the weight of that placement.
     """
     bounds: dict[tuple[str, int], list[int]] = {}
     known: dict[tuple[str, int], int] = {}

@@ -1,16 +1,8 @@
-"""AppGroups by area: in which zone each lies, decided for many at once, and over which of its nodes.
+"""AppGroups by area: the zone of each, decided for many at once, and its nodes there.
 
-Calls within a zone cost one or nothing, calls between zones ten to a hundred, so what matters first is that every
-AppGroup lies in one zone. In a full cluster that is a packing of AppGroups into zones, and exchanging a few pods at a
-time does not find it: while an AppGroup moves, it lies in two zones and costs more. Three small programs find it:
-
-1. *Splits*: the parts that the cheapest ways to part an AppGroup over nodes are made of (:mod:`placer.bounds.splits`).
-2. *Assignment* of AppGroups to areas (zones) by the room of all nodes of an area together. It is random where it costs
-   nothing, so that each call proposes another one.
-3. *Packing* of an area: parts for each AppGroup, a node for each part (:mod:`placer.methods.decomposed.area_program`).
-
-Where it is small, one program assigns and packs several areas at once. An AppGroup of too many parts has a few splits,
-found one by one, and its area is packed node by node.
+Steps of a few pods fail where calls between zones are dear: an AppGroup on the move lies in two zones and costs more.
+Three small programs are asked instead: *splits* part an AppGroup over nodes (:mod:`placer.bounds.splits`), *assignment*
+gives it an area by the room of areas in sum, *packing* gives each part a node (``area_program``).
 """
 
 from __future__ import annotations
@@ -23,84 +15,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.bounds.splits import AppGroupSplits
-from placer.dense import Counts, Dense, DenseNetwork, Solution
-from placer.methods.decomposed.area_program import AppParts, AreaProgram
+from placer.dense import Dense, DenseNetwork, Solution
+from placer.dense.model import IntArray
+from placer.methods.decomposed.area_program import AreaProgram
 from placer.methods.decomposed.destroy import draw_one, groups_of_apps
 from placer.methods.decomposed.incumbent_state import IncumbentState
+from placer.methods.exact.variables import limited_solver
 from placer.symmetry import grouped
 
 __all__ = ["AreaAssignment", "Split"]
 
-IntArray = npt.NDArray[np.int64]
-
-#: Deterministic time of an assignment, of a second one where none was found, of a split, and of packing an area.
-ASSIGN_WORK, LONG_ASSIGN_WORK, SPLIT_WORK, PACK_WORK = 0.1, 0.5, 0.05, 0.4
-
-#: Splits into up to so many parts more than room needs.
-MORE_PARTS = 2
-
-#: AppGroups with more pods than this, and more parts than can be listed, are not looked at: their splits take too long.
-MOST_PODS = 40
-
-#: Shares of the time that listing parts, and a program, may take.
-SPLITS_SHARE, PROGRAM_SHARE = 0.5, 0.2
-
-#: Areas that an assignment has beside those of an AppGroup that costs too much.
-MOST_AREAS = 3
 
 #: Calls that an AppGroup may cut beyond the least, for the parts that a program has.
 EXTRA = (0, 1, 2)
 
-#: A program of more columns is not made, and the deterministic time that a column counts as.
-MOST_COLUMNS, COLUMN_WORK = 5_000, 3e-4
-
-#: Areas with which one is assigned anew that cannot be packed.
-MENDED_WITH = 2
-
-#: By how much an area may be fuller than all of them together, if possible.
-EVEN = 0.03
-
-#: Nodes times AppGroups of an area that is packed node by node.
-MOST_NAMED = 200
+#: A program of more columns is not made.
+MOST_COLUMNS = 5_000
 
 #: (class, pods), by class.
 Part = tuple[tuple[int, int], ...]
 
 
 class Split(NamedTuple):
-    """An AppGroup in parts, each for one node.
-
-    Parameters
-    ----------
-    cut
-        Calls between pods of different parts.
-    parts
-        What each part is made of: (class, pods), by class.
-    """
+    """An AppGroup in parts, each for one node: (class, pods). ``cut`` calls are between pods of different parts."""
 
     cut: int
     parts: tuple[Part, ...]
 
 
 class AreaAssignment:
-    """Assignments of AppGroups to areas, one after another.
-
-    Only AppGroups take part of which everything is pending and may go to any node of an area: without running pods,
-    tier limits, host ports and NUMA zones.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    network
-        Its network.
-    chance
-        Source of all chance.
-    """
+    """Assignments of AppGroups to areas, one after another, of those that are pending as a whole and go to any node."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
         self.dense, self.network, self.random = dense, network, chance
@@ -112,31 +59,19 @@ class AreaAssignment:
         self.spent = 0.0
 
     def proposed(self, solution: Solution, seconds: float, seed: int) -> Solution | None:
-        """Assign the AppGroups of some areas anew, and pack these areas: first of all areas, then of some.
+        """Assign the AppGroups of some areas again, and pack these areas: first of all areas, then of some.
 
-        Parameters
-        ----------
-        solution
-            Keeps all rules.
-        seconds
-            What it may take, about.
-        seed
-            Of the solver.
-
-        Returns
-        -------
-        Solution | None
-            A solution that keeps all rules, better or worse; None where none was found. ``spent`` has grown by the
-            deterministic time it took.
+        Returns a solution that keeps all rules, better or worse, or None; ``spent`` grows by the deterministic time.
         """
         end, before = time.monotonic() + seconds, self.splits.spent
         state = IncumbentState(self.dense, solution)
         # Where splits take too long, AppGroups that were not looked at stay where they are.
-        soon = time.monotonic() + SPLITS_SHARE * seconds
+        soon = time.monotonic() + 0.5 * seconds
         here = {app: self._areas_of(state, app) for app in self.classes if time.monotonic() < soon and self._small(app)}
         areas = self._chosen(state, here)
         apps = [app for app in sorted(here) if here[app] and here[app] <= set(areas)]
-        taken = _placed_of(state, (index for app in apps for index in self.classes[app]))
+        mine = (index for app in apps for index in self.classes[app])
+        taken = Solution({(index, node): count for index in mine for node, count in state.where[index].items()})
         free = state.free.copy()
         for (index, node), count in taken.items():
             free[node] += self.dense.classes[index].request * count
@@ -148,18 +83,17 @@ class AreaAssignment:
         return state.solution
 
     def _small(self, app: int) -> bool:
-        """Whether the splits of an AppGroup are known, or can be found one by one."""
-        return self.splits.of(app) is not None or int(self.splits.graph(app).counts.sum()) <= MOST_PODS
+        # Of AppGroups with more pods, and too many parts to list, splits take too long.
+        return self.splits.of(app) is not None or int(self.splits.graph(app).counts.sum()) <= 40
 
     def _areas_of(self, state: IncumbentState, app: int) -> set[int]:
-        """Areas in which the pods of an AppGroup are; none where one of them waits."""
+        """None where a pod of the AppGroup waits."""
         if any(state.left(index) for index in self.classes[app]):
             return set()
         nodes = (node for index in self.classes[app] for node in state.where[index])
         return {int(self.network.area[node]) for node in nodes}
 
     def _chosen(self, state: IncumbentState, here: Mapping[int, set[int]]) -> list[int]:
-        """All areas the first time, then those of an AppGroup that costs more than alone, and some others."""
         self.attempts += 1
         if self.attempts == 1:
             return sorted(self.nodes)
@@ -170,13 +104,12 @@ class AreaAssignment:
         if app is None:
             return []
         others = sorted(self.nodes.keys() - here[app])
-        many = min(len(others), self.random.randint(1, MOST_AREAS))
+        many = min(len(others), self.random.randint(1, 3))
         return sorted(here[app].union(self.random.sample(others, many)))
 
     def _placed_anew(
         self, free: IntArray, apps: Sequence[int], areas: Sequence[int], end: float, seed: int
     ) -> Solution | None:
-        """Where all pods of AppGroups go: by one program where it is small, else area by area."""
         if not apps:
             return None
         extra = 0 if self.attempts == 1 else self.random.choice(EXTRA)
@@ -197,9 +130,8 @@ class AreaAssignment:
     def _mended(
         self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution, end: float
     ) -> Solution | None:
-        """Assign and pack areas whose AppGroups cannot be packed together with some of the others."""
         others = sorted(set(home.values()).difference(failed))
-        areas = sorted({*failed, *self.random.sample(others, min(MENDED_WITH, len(others)))})
+        areas = sorted({*failed, *self.random.sample(others, min(2, len(others)))})
         apps = [app for app, area in home.items() if area in areas]
         found = self._by_program(free, apps, areas, 0, end) if apps else None
         if found is None:
@@ -210,32 +142,28 @@ class AreaAssignment:
     def _by_program(
         self, free: IntArray, apps: Sequence[int], areas: Sequence[int], extra: int, end: float
     ) -> Solution | None:
-        """Assign and pack at once; None where that finds nothing, or would take too long."""
         found = {app: self.splits.of(app) for app in apps}
         parts = {app: each.parts_within(extra) for app, each in found.items() if each is not None}
         columns = len(areas) * sum(map(len, parts.values()))
         if len(parts) < len(apps) or columns > MOST_COLUMNS:
             return None
         nodes = {area: self.nodes[area] for area in areas}
-        chosen = [AppParts(self.splits.graph(app), parts[app]) for app in apps]
-        self.spent += COLUMN_WORK * columns
-        return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(
-            PROGRAM_SHARE * (end - time.monotonic())
-        )
+        chosen = [(self.splits.graph(app), parts[app]) for app in apps]
+        self.spent += 3e-4 * columns
+        return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(0.2 * (end - time.monotonic()))
 
     def _assigned(self, free: IntArray, apps: Sequence[int], areas: Sequence[int]) -> dict[int, int]:
-        """AppGroup to area, by the room of each area in sum, evenly if possible; empty where they do not fit so."""
         demand = np.array([self.demand(app) for app in apps])
         room = np.array([free[self.nodes[area]].sum(axis=0) for area in areas])
         full = float((demand.sum(axis=0) / np.maximum(1, room.sum(axis=0))).max())
-        for share, work in ((min(1.0, full + EVEN), ASSIGN_WORK), (1.0, LONG_ASSIGN_WORK)):
+        # Nearly evenly full if that is found soon.
+        for share, work in ((min(1.0, full + 0.03), 0.1), (1.0, 0.5)):
             home = self._assigned_within(demand, (room * share).astype(np.int64), work)
             if home:
                 return {app: areas[area] for app, area in zip(apps, home, strict=True)}
         return {}
 
     def _assigned_within(self, demand: IntArray, room: IntArray, work: float) -> list[int]:
-        """Per AppGroup the number of its area; none where they do not fit, or none is found in time."""
         model = cp_model.CpModel()
         lies = [[model.new_bool_var("") for _ in room] for _ in demand]
         for row in lies:
@@ -248,17 +176,13 @@ class AreaAssignment:
         return [] if solver is None else [[solver.value(each) for each in row].index(1) for row in lies]
 
     def demand(self, app: int) -> IntArray:
-        """What all pods of an AppGroup ask for: int64, shape (resources,)."""
+        """Requests of all pods of an AppGroup: int64, shape (resources,)."""
         classes = [self.dense.classes[index] for index in self.classes[app]]
         found: IntArray = np.sum([one.request * one.size for one in classes], axis=0)
         return found
 
     def _solved(self, model: cp_model.CpModel, work: float, seed: int) -> cp_model.CpSolver | None:
-        """The solver with a solution; None where it has none in its time."""
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = seed
-        solver.parameters.max_deterministic_time = work
+        solver = limited_solver(work=work, random_seed=seed)
         status = solver.solve(model)
         self.spent += float(solver.response_proto.deterministic_time)
         return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
@@ -266,60 +190,37 @@ class AreaAssignment:
     # An area
 
     def _packed(self, free: IntArray, area: int, apps: Sequence[int], end: float, seed: int) -> Solution | None:
-        """Choose a split for each AppGroup of an area, and a node for each part; None where none is found."""
         for extra in EXTRA:
             found = self._by_program(free, apps, [area], extra, end)
             if found is not None:
                 return found
         nodes = self.nodes[area].tolist()
-        if len(nodes) * len(apps) > MOST_NAMED:
+        if len(nodes) * len(apps) > 200:
             return None
         widest = tuple(free[nodes].max(axis=0).tolist())
         packing = _Packing(self.dense, free, nodes)
         for app in apps:
             packing.add(self.ways(app, widest, seed))
         packing.close()
-        solver = self._solved(packing.model, PACK_WORK, seed)
+        solver = self._solved(packing.model, 0.4, seed)
         return None if solver is None else packing.read(solver)
 
     # Splits
 
     def ways(self, app: int, widest: tuple[int, ...], seed: int) -> tuple[Split, ...]:
-        """Cheap ways to part an AppGroup over nodes with so much room, as uneven as may be and nearly even.
-
-        Parameters
-        ----------
-        app
-            The AppGroup.
-        widest
-            What a node has of each resource.
-        seed
-            Of the solver.
-        """
+        """Cheap ways to part an AppGroup over nodes with so much room, as uneven as possible and nearly even."""
         if (app, widest) not in self.known:
-            least = _fewest_parts(self.demand(app), widest)
-            most = min(least + MORE_PARTS, sum(self.dense.classes[index].size for index in self.classes[app]))
+            asked = self.demand(app).tolist()
+            least = max(1, *(-(-amount // max(1, room)) for amount, room in zip(asked, widest, strict=True)))
+            most = min(least + 2, sum(self.dense.classes[index].size for index in self.classes[app]))
             ways = [(parts, even) for parts in range(least, most + 1) for even in (False, True)]
             found = (self.split(app, widest, parts, seed, even=even) for parts, even in ways)
             self.known[app, widest] = tuple(dict.fromkeys(each for each in found if each is not None))
         return self.known[app, widest]
 
     def split(self, app: int, widest: Sequence[int], parts: int, seed: int, *, even: bool = False) -> Split | None:
-        """Part an AppGroup over at most so many equal nodes, so that the fewest calls are between two of them.
-
-        Parameters
-        ----------
-        app, widest, seed
-            As for :meth:`ways`.
-        parts
-            How many nodes.
-        even
-            Whether no part may ask for much more than the mean of all.
-
-        Returns
-        -------
-        Split | None
-            None where none was found.
+        """Part an AppGroup over equal nodes with the fewest calls between two of them; ``even``: no part far above the
+        mean.
         """
         pods = [index for index in self.classes[app] for _ in range(self.dense.classes[index].size)]
         request = self.dense.requests[pods]
@@ -335,7 +236,7 @@ class AreaAssignment:
                 model.add_implication(both, its)
                 together.append(both)
         model.maximize(cp_model.LinearExpr.sum(together))
-        solver = self._solved(model, SPLIT_WORK, seed)
+        solver = self._solved(model, 0.05, seed)
         if solver is None:
             return None
         members: dict[int, Counter[int]] = defaultdict(Counter)
@@ -345,7 +246,6 @@ class AreaAssignment:
         return Split(len(pairs) - round(solver.objective_value), split)
 
     def _calling(self, pods: Sequence[int]) -> Iterable[tuple[int, int]]:
-        """Pairs of positions of pods of which the first calls the second, as often as it does."""
         at: dict[int, list[int]] = defaultdict(list)
         for position, index in enumerate(pods):
             at[self.dense.workload_of[index]].append(position)
@@ -363,7 +263,6 @@ class _Packing:
         self.places: list[tuple[cp_model.IntVar, int, Part]] = []
 
     def add(self, splits: Sequence[Split]) -> None:
-        """Choose one of the splits of an AppGroup."""
         chosen = [self.model.new_bool_var("") for _ in splits]
         self.model.add_exactly_one(chosen)
         for split, is_chosen in zip(splits, chosen, strict=True):
@@ -382,7 +281,6 @@ class _Packing:
         return found
 
     def close(self) -> None:
-        """Add the room of nodes and the objective, when all AppGroups are there."""
         on_node = grouped(self.places, lambda place: place[1])
         for node, places in on_node.items():
             asked = np.array([self._request(part) for _, _, part in places])
@@ -392,7 +290,6 @@ class _Packing:
         )
 
     def read(self, solver: cp_model.CpSolver) -> Solution:
-        """The pods of the parts on the nodes that were chosen."""
         found: Counter[tuple[int, int]] = Counter()
         for each, node, part in self.places:
             if solver.value(each):
@@ -401,7 +298,6 @@ class _Packing:
 
 
 def _parts(model: cp_model.CpModel, request: IntArray, room: list[int], parts: int) -> list[list[cp_model.IntVar]]:
-    """Per pod and part whether it is there; parts are equal, so the first pod is in the first one, and so on."""
     there = [[model.new_bool_var("") for _ in range(parts)] for _ in request]
     for number, row in enumerate(there):
         model.add_exactly_one(row[: number + 1])
@@ -413,7 +309,6 @@ def _parts(model: cp_model.CpModel, request: IntArray, room: list[int], parts: i
 
 
 def _free_apps(dense: Dense, network: DenseNetwork) -> dict[int, list[int]]:
-    """AppGroup to its classes, of those that may take part."""
     found: dict[int, list[int]] = defaultdict(list)
     for each in network.workloads:
         found[each.app].extend(each.classes)
@@ -423,7 +318,6 @@ def _free_apps(dense: Dense, network: DenseNetwork) -> dict[int, list[int]]:
 
 
 def _limited(dense: Dense, group: int) -> bool:
-    """Whether pods of a group may not go to any node with room that they may be on."""
     gang = dense.groups[group]
     scopes = [gang.scope, *(dense.sub_groups[sub].scope for sub in gang.sub_groups)]
     classes = (dense.classes[index] for index in gang.classes)
@@ -431,21 +325,8 @@ def _limited(dense: Dense, group: int) -> bool:
     return bounded or any(each.host_ports or each.zones >= 0 or each.neighbours >= 0 for each in classes)
 
 
-def _fewest_parts(demand: IntArray, widest: Sequence[int]) -> int:
-    """How many nodes an AppGroup needs at least, by each resource in sum."""
-    asked: list[int] = demand.tolist()
-    return max(1, *(-(-amount // max(1, room)) for amount, room in zip(asked, widest, strict=True)))
-
-
 def _at_most(model: cp_model.CpModel, variables: Sequence[cp_model.IntVar], asked: IntArray, room: list[int]) -> None:
-    """Per resource: what is chosen asks for no more than there is; ``asked`` has the shape (variables, resources)."""
     for resource, most in enumerate(room):
         if asked[:, resource].any():
             amounts = asked[:, resource].tolist()
             model.add(cp_model.LinearExpr.weighted_sum(list(variables), amounts) <= most)
-
-
-def _placed_of(state: IncumbentState, classes: Iterable[int]) -> Solution:
-    """What is placed of some classes."""
-    counts: Counts = {(index, node): count for index in classes for node, count in state.where[index].items()}
-    return Solution(counts)

@@ -1,18 +1,7 @@
-"""Which AppGroup lies in which area, in which parts, and how nodes hold the parts: one integer program.
+"""Area and parts of each AppGroup, and how nodes hold the parts: one integer program (``models/decomposed.md``).
 
-Nodes of an area that have the same room left are one kind, and parts that ask for the same are one size, so nothing is
-named that could change places with something else:
-
-    lies[app, area]            the AppGroup lies there; each lies in one area
-    uses[app, area, part]      so often; of each type of pods as many as there are, where it lies
-    filled[area, kind, slots]  so many nodes have these slots, a maximal multiset of sizes that fits on such a node
-    per area and size          no more parts than slots
-    least                      calls between parts, times what a call between two nodes of the area costs
-
-The relaxation is nearly whole: its bound is the sum of the cheapest splits wherever these can be packed.
-
-Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961), for the slots; the
-parts are those of :mod:`placer.bounds.splits`.
+Nodes of an area with the same room are one kind, parts with the same request one size. The relaxation is nearly whole:
+its bound is the sum of the cheapest splits wherever these can be packed.
 """
 
 from __future__ import annotations
@@ -20,36 +9,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.bounds.splits import CallingPods
 from placer.dense import Dense, DenseNetwork, Solution
+from placer.dense.model import IntArray
 from placer.linear import ColumnSum, IntegerProgram
 from placer.symmetry import grouped
 
 __all__ = ["AppParts", "AreaProgram"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Ways to lay out the nodes of an area; with more the program is not made.
 MOST_FILLINGS = 3_000
 
-#: Nodes of the solver's tree, and how near to the least is near enough, as a share of it.
-TREE_NODES, GAP = 100, 1e-3
 
-
-class AppParts(NamedTuple):
-    """An AppGroup, and the parts that it may be put together from: int64, shape (parts, types)."""
-
-    graph: CallingPods
-    parts: IntArray
+#: An AppGroup, and the parts that it may be put together from: int64, shape (parts, types).
+AppParts: TypeAlias = tuple[CallingPods, IntArray]
 
 
 class _Size(NamedTuple):
-    """What a part asks for, of the resources that may run out, and the masks of its pods."""
+    """Requests of a part, of the resources that may run out, and the masks of its pods."""
 
     request: tuple[int, ...]
     masks: tuple[int, ...]
@@ -65,12 +47,8 @@ class _Use(NamedTuple):
     column: int
 
 
-class _EqualNodes(NamedTuple):
-    """Equal nodes of an area, and their ways to be laid out: slots by size, and the column that says how many."""
-
-    area: int
-    nodes: list[int]
-    fillings: list[tuple[dict[_Size, int], int]]
+#: Equal nodes of an area: slots by size, and the column that counts nodes with them.
+_EqualNodes: TypeAlias = tuple[int, list[int], list[tuple[dict[_Size, int], int]]]
 
 
 class AreaProgram:
@@ -78,14 +56,10 @@ class AreaProgram:
 
     Parameters
     ----------
-    dense, network
-        The instance and its network.
     free
         int64, shape (nodes, resources): room without these AppGroups.
     nodes
         Area to its nodes.
-    apps
-        The AppGroups.
     """
 
     def __init__(
@@ -97,7 +71,7 @@ class AreaProgram:
         apps: Sequence[AppParts],
     ) -> None:
         self.dense, self.network, self.free, self.nodes = dense, network, free, nodes
-        self.resources = _scarce(free[np.concatenate(list(nodes.values()))], [app.graph for app in apps])
+        self.resources = _scarce(free[np.concatenate(list(nodes.values()))], [graph for graph, _ in apps])
         self.program, self.cuts = IntegerProgram(), ColumnSum()
         self.uses: list[_Use] = []
         self.kinds: list[_EqualNodes] = []
@@ -105,11 +79,9 @@ class AreaProgram:
             self._put_together(app)
 
     def _put_together(self, app: AppParts) -> None:
-        """An AppGroup lies in one area, all of its pods in parts."""
-        program, graph = self.program, app.graph
+        program, (graph, parts) = self.program, app
         lies = {area: program.column(1) for area in self.nodes}
         program.equal(dict.fromkeys(lies.values(), 1), 1)
-        parts = app.parts
         requests = (parts @ graph.requests)[:, self.resources].tolist()
         for area, here in lies.items():
             near = int(self.network.cost[area, area])
@@ -132,11 +104,11 @@ class AreaProgram:
             if not self._lay_out(area):
                 return None
         whole = range(len(self.program.upper))
-        point = self.program.point(self.cuts, whole, seconds, TREE_NODES, GAP)
+        point = self.program.point(self.cuts, whole, seconds, nodes=100, gap=1e-3)
         return None if point is None else self._read([round(each) for each in point])
 
     def _lay_out(self, area: int) -> bool:
-        """Slots of the nodes of an area for the sizes of parts that may be there; False: too many ways."""
+        """False: too many ways."""
         uses = [each for each in self.uses if each.area == area]
         sizes = sorted({each.size for each in uses}, reverse=True)
         slots: dict[_Size, dict[int, int]] = {size: {} for size in sizes}
@@ -146,15 +118,15 @@ class AreaProgram:
             found = list(islice(_maximal([size.request for size in fitting], room), MOST_FILLINGS + 1))
             if len(found) > MOST_FILLINGS:
                 return False
-            kind = _EqualNodes(area, nodes, [])
+            fillings: list[tuple[dict[_Size, int], int]] = []
             for filling in found:
                 column = self.program.column(len(nodes))
                 many = {size: count for size, count in zip(fitting, filling, strict=True) if count}
-                kind.fillings.append((many, column))
+                fillings.append((many, column))
                 for size, count in many.items():
                     slots[size][column] = -count
-            self.kinds.append(kind)
-            self.program.at_most({column: 1 for _, column in kind.fillings}, len(nodes))
+            self.kinds.append((area, nodes, fillings))
+            self.program.at_most({column: 1 for _, column in fillings}, len(nodes))
         for each in uses:
             slots[each.size][each.column] = 1
         for row in slots.values():
@@ -162,21 +134,19 @@ class AreaProgram:
         return True
 
     def _equal_nodes(self, area: int, sizes: Sequence[_Size]) -> list[list[int]]:
-        """Nodes of an area by room and eligibility."""
         masks, nodes = sorted({mask for size in sizes for mask in size.masks}), self.nodes[area]
         rows = np.hstack([self.free[nodes][:, self.resources], self.dense.masks[masks][:, nodes].T])
         kind = {node: row.tobytes() for node, row in zip(nodes.tolist(), rows, strict=True)}
         return list(grouped(nodes.tolist(), kind.__getitem__).values())
 
     def _read(self, point: Sequence[int]) -> Solution:
-        """Nodes get slots, slots parts, and parts pods: equal ones in their order."""
         slots: dict[tuple[int, _Size], list[int]] = defaultdict(list)
-        for kind in self.kinds:
-            nodes = iter(kind.nodes)
-            for many, column in kind.fillings:
-                for node in islice(nodes, point[column]):
+        for area, nodes, fillings in self.kinds:
+            left = iter(nodes)
+            for many, column in fillings:
+                for node in islice(left, point[column]):
                     for size, count in many.items():
-                        slots[kind.area, size] += [node] * count
+                        slots[area, size] += [node] * count
         waiting: dict[tuple[int, ...], Iterator[int]] = {}
         found = Solution()
         for use in self.uses:
@@ -190,15 +160,11 @@ class AreaProgram:
         return found
 
     def _pods(self, classes: Sequence[int]) -> Iterator[int]:
-        """The class of each pod."""
         return (index for index in classes for _ in range(self.dense.classes[index].size))
 
 
 def _scarce(room: IntArray, graphs: Sequence[CallingPods]) -> list[int]:
-    """Resources that are not left out: one is where another runs out first, whatever pods are on whatever node.
-
-    So it is where every pod takes a smaller share of it, of every node, than of the other.
-    """
+    """Resources except those of which every pod takes a smaller share of every node than of another one."""
     requests = np.unique(np.concatenate([graph.requests for graph in graphs]), axis=0)
     room = np.unique(room, axis=0)
     kept = [resource for resource in range(room.shape[1]) if requests[:, resource].any()]

@@ -1,15 +1,11 @@
 """Column generation over fillings of nodes, for queues of independent pods on nodes that differ.
 
-The program: for each kind of nodes and each filling of such a node one column, how many nodes are filled like that; for
-each shape of pods how many are placed, no more than the fillings have and no more than there are. Its linear relaxation
-is solved over the fillings in hand; the prices of its rows say what a pod is worth, a knapsack per kind of nodes finds
-fillings that are worth more than a node of the kind costs, and these come in. Prices jump wildly at first, so
-knapsacks are asked at prices between those of the program and the best ones so far, best by the bound that they give.
+The linear relaxation over the known fillings prices pods, and a knapsack per kind of nodes finds fillings that are
+worth more than such a node costs. Prices jump at first, so knapsacks are asked at prices between those of the program
+and the best ones so far. Of the solution the whole parts are taken; the nodes that are left get whole numbers of
+fillings.
 
-Its solution is nearly whole: there are no more fractions than rows, and thousands of nodes. The whole parts are taken,
-and the few nodes that are left get whole numbers of the same fillings.
-
-Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961, 1963); the smoothing of
+Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961, 1963); smoothing of
 prices: Wentges, "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming" (1997).
 """
 
@@ -18,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -26,95 +22,31 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
+from placer.dense.model import IntArray
 from placer.linear import ColumnSum, IntegerProgram, Row
 from placer.methods.decomposed.node_fillings import Filling, FillingProblem, Pricing, make_filling_problem
 
 __all__ = ["refilled"]
 
-IntArray = npt.NDArray[np.int64]
-
-#: Share of the best prices so far in those that knapsacks are asked at; the next one where no filling that is found
-#: there is worth its node.
-SMOOTHING = (0.7, 0.35, 0.0)
-
-#: Near enough to the bound, as a share of it.
-GAP = 2e-4
-
-#: The first fillings: each kind of nodes is filled in so many portions.
-PORTIONS = 4
-
-#: What the last knapsacks may take, in usual ones: what these do not find is not looked for any more.
-THOROUGH = 4
-
-#: The nodes that are left get whole numbers within this share of the time and so many nodes of the tree, so near to the
-#: bound.
-WHOLE_SHARE, WHOLE_NODES, WHOLE_GAP = 0.15, 100, 1e-4
-
-#: Deterministic time that a linear program counts as.
-PROGRAM_WORK = 0.01
-
 
 def refilled(
     dense: Dense, solution: Solution, priority: int, seconds: float, work: float, workers: int, seed: int
 ) -> tuple[Solution, float]:
-    """Place the independent pods anew, all nodes at once.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules; its other pods stay where they are.
-    priority
-        Whose pods are decided: those of higher priorities come first, those of lower ones take what is left.
-    seconds, work
-        What it may take; ``work`` is deterministic time.
-    workers
-        Knapsacks at once.
-    seed
-        Of the solver.
-
-    Returns
-    -------
-    tuple[Solution, float]
-        A solution that keeps all rules; it may be worse. The deterministic time it took.
-    """
+    """Place the independent pods again, all nodes at once; the solution may be worse. Also the deterministic time."""
     problem = make_filling_problem(dense, solution, priority)
     if problem is None:
         return solution, 0.0
     with ThreadPoolExecutor(workers) as threads:
         search = _ColumnGeneration(problem, seconds, work, threads, seed)
         search.generate()
-        return search.rounded(dense), search.limit.spent
-
-
-@dataclass
-class _Limit:
-    """What the search may take, and what it has taken."""
-
-    end: float
-    work: float
-    spent: float = 0.0
-
-    @property
-    def over(self) -> bool:
-        return time.monotonic() >= self.end or self.spent >= self.work
+        return search.rounded(dense), search.spent
 
 
 @dataclass(frozen=True)
 class _Master:
-    """The relaxation over the fillings in hand, solved.
+    """The relaxation over the known fillings, solved.
 
-    Parameters
-    ----------
-    value
-        Its optimum.
-    prices
-        int64, shape (shapes,): what one more pod of a shape in a filling would be worth.
-    costs
-        float64, shape (kinds,): what one more node of a kind would be worth.
-    filled
-        Per filling how many nodes are filled like that.
+    ``prices`` is int64, worth of one more pod per shape; ``costs`` float64, worth of one more node per kind.
     """
 
     value: float
@@ -124,22 +56,25 @@ class _Master:
 
 
 class _ColumnGeneration:
-    """Fillings in hand, and what the relaxation over them says."""
-
     def __init__(
         self, problem: FillingProblem, seconds: float, work: float, threads: ThreadPoolExecutor, seed: int
     ) -> None:
         self.problem, self.threads, self.seed = problem, threads, seed
         self.end = time.monotonic() + seconds
-        self.limit = _Limit(self.end - WHOLE_SHARE * seconds if seconds < math.inf else math.inf, work)
+        # The rest is for whole numbers.
+        self._end = self.end - 0.15 * seconds if seconds < math.inf else math.inf
+        self._work, self.spent = work, 0.0
         self.pricing = Pricing(problem)
         self.fillings: list[Filling] = []
         self.known: set[tuple[int, bytes]] = set()
         for filling in problem.fillings:
             self.add(filling.kind, filling.pods)
 
+    @property
+    def _over(self) -> bool:
+        return time.monotonic() >= self._end or self.spent >= self._work
+
     def add(self, kind: int, pods: IntArray) -> bool:
-        """Take a filling in hand; say whether it is new."""
         key = (kind, pods.tobytes())
         if key in self.known or not pods.any():
             return False
@@ -148,27 +83,24 @@ class _ColumnGeneration:
         return True
 
     def generate(self) -> None:
-        """Look for fillings until none is missing, the bound is near or the time is over."""
         center, least = self._portions(), math.inf
-        while not self.limit.over:
+        while not self._over:
             master = self.master(self.problem.size, self.problem.counts)
             if master is None:
                 return
             new = False
-            for smoothing in SMOOTHING:
+            for smoothing in (0.7, 0.35, 0.0):
                 prices = np.rint(smoothing * center + (1 - smoothing) * master.prices).astype(np.int64)
                 new, bound = self._priced(prices, master, 1)
                 if bound < least:
                     least, center = bound, prices
-                if new or self.limit.over:
+                if new or self._over:
                     break
-            near = least - master.value <= GAP * least
-            if near or not (new or self._priced(master.prices, master, THOROUGH)[0]):
+            near = least - master.value <= 2e-4 * least
+            if near or not (new or self._priced(master.prices, master, 4)[0]):
                 return
 
     def _priced(self, prices: IntArray, master: _Master, effort: int) -> tuple[bool, float]:
-        """Ask all kinds for a filling; say whether one is new and worth its node, and what bound the prices give."""
-
         def ask(kind: int) -> tuple[int, IntArray, float]:
             bound, worth = self.pricing.relaxed(kind, prices)
             most = self.problem.most[:, kind]
@@ -177,23 +109,22 @@ class _ColumnGeneration:
         new = False
         bound = float(self.problem.size @ np.maximum(0, self.problem.gain - prices))
         for kind, (most, pods, work) in enumerate(self.threads.map(ask, range(len(self.problem.nodes)))):
-            self.limit.spent += work
+            self.spent += work
             bound += len(self.problem.nodes[kind]) * most
             if master.prices @ pods > master.costs[kind] * (1 + 1e-9):
                 new |= self.add(kind, pods)
         return new, bound
 
     def _portions(self) -> IntArray:
-        """Fill all nodes in portions by what room is worth altogether; return what pods are worth then."""
         problem = self.problem
         prices, worth = self._aggregated()
         left, nodes = problem.size.copy(), problem.counts
-        portions = -(-nodes // PORTIONS)
-        while nodes.any() and not self.limit.over:
+        portions = -(-nodes // 4)
+        while nodes.any() and not self._over:
             kind = int(np.argmax(nodes))
             most = np.minimum(problem.most[:, kind], left)
             pods, work = self.pricing.best(kind, prices, most, worth[kind], self.seed)
-            self.limit.spent += work
+            self.spent += work
             self.add(kind, pods)
             some = np.flatnonzero(pods)
             many = int(min(portions[kind], nodes[kind], *(left[some] // pods[some]))) if len(some) else int(nodes[kind])
@@ -228,13 +159,12 @@ class _ColumnGeneration:
         return np.rint(prices[:shapes]).astype(np.int64), prices[shapes : shapes + rest].reshape(kinds, -1)
 
     def _queue_rows(self, program: IntegerProgram, placed: Sequence[int], before: IntArray) -> None:
-        """C11: what the placed pods of a queue take, ``before`` of each shape being placed already."""
+        """C11; ``before`` of each shape are placed already."""
         for amounts, room in self.problem.queues:
             taken = sum(amount * int(before[shape]) for shape, amount in amounts.items())
             program.rows.append(Row.of({placed[shape]: amount for shape, amount in amounts.items()}, room - taken))
 
     def _program(self, size: IntArray, nodes: IntArray) -> tuple[IntegerProgram, list[int], list[int]]:
-        """The program over the fillings in hand for so many pods and nodes, the columns of shapes and of fillings."""
         program = IntegerProgram()
         placed = [program.column(many) for many in size.tolist()]
         filled = [program.column(int(nodes[filling.kind])) for filling in self.fillings]
@@ -250,8 +180,7 @@ class _ColumnGeneration:
         return program, placed, filled
 
     def master(self, size: IntArray, nodes: IntArray) -> _Master | None:
-        """Solve the relaxation; None where the solver does not."""
-        self.limit.spent += PROGRAM_WORK
+        self.spent += 0.01
         program, placed, filled = self._program(size, nodes)
         solved = program.maximum(dict(zip(placed, self.problem.gain.tolist(), strict=True)))
         if solved.point is None:
@@ -266,7 +195,6 @@ class _ColumnGeneration:
         )
 
     def rounded(self, dense: Dense) -> Solution:
-        """Whole numbers of fillings, and the pods that they are."""
         problem = self.problem
         master = self.master(problem.size, problem.counts)
         filled = (
@@ -283,40 +211,34 @@ class _ColumnGeneration:
         for column, gain in zip(placed, problem.gain.tolist(), strict=True):
             worth.add(-gain, column)
         seconds = max(0.5, self.end - time.monotonic())
-        point = program.point(worth, columns, seconds, WHOLE_NODES, WHOLE_GAP)
+        point = program.point(worth, columns, seconds, nodes=100, gap=1e-4)
         if point is not None:
             filled = filled + np.rint([point[column] for column in columns]).astype(np.int64)
         return self._placed(dense, filled)
 
     def _placed(self, dense: Dense, filled: IntArray) -> Solution:
-        """Give pods to nodes; a filling may have more pods of a shape than there are, or than their queue takes."""
+        """A filling may have more pods of a shape than there are, or than their queue takes."""
         problem, solution = self.problem, self.problem.held.copy()
-        waiting = _Waiting(dense, problem)
-        nodes = [iter(each.tolist()) for each in problem.nodes]
+        pods = [_pods(dense, classes) for classes in problem.classes]
+        room = [room for _, room in problem.queues]
+        for node, shape, most in self._spots(filled):
+            asked = [(row, amounts[shape]) for row, (amounts, _) in enumerate(problem.queues) if shape in amounts]
+            some = min(most, len(pods[shape]), *(room[row] // amount for row, amount in asked))
+            for row, amount in asked:
+                room[row] -= amount * some
+            for _ in range(some):
+                index = pods[shape].pop()
+                solution[index, node] = solution.get((index, node), 0) + 1
+        return solution
+
+    def _spots(self, filled: IntArray) -> Iterator[tuple[int, int, int]]:
+        nodes = [iter(each.tolist()) for each in self.problem.nodes]
         for filling, many in zip(self.fillings, filled.tolist(), strict=True):
             for node in itertools.islice(nodes[filling.kind], many):
                 for shape in np.flatnonzero(filling.pods).tolist():
-                    for index in waiting.some(shape, int(filling.pods[shape])):
-                        solution[index, node] = solution.get((index, node), 0) + 1
-        return solution
+                    yield node, shape, int(filling.pods[shape])
 
 
-class _Waiting:
-    """Pods that are not placed yet, and what is left of their queues."""
-
-    def __init__(self, dense: Dense, problem: FillingProblem) -> None:
-        self.pods = [
-            [index for index in classes for _ in range(dense.classes[index].size)][::-1] for classes in problem.classes
-        ]
-        self.room = [room for _, room in problem.queues]
-        self.rows: list[list[tuple[int, int]]] = [[] for _ in self.pods]
-        for number, (amounts, _) in enumerate(problem.queues):
-            for shape, amount in amounts.items():
-                self.rows[shape].append((number, amount))
-
-    def some(self, shape: int, most: int) -> list[int]:
-        """Take at most so many pods of a shape, by class, older classes first."""
-        many = min(most, len(self.pods[shape]), *(self.room[row] // amount for row, amount in self.rows[shape]))
-        for row, amount in self.rows[shape]:
-            self.room[row] -= amount * many
-        return [self.pods[shape].pop() for _ in range(many)]
+def _pods(dense: Dense, classes: Sequence[int]) -> list[int]:
+    """Classes of the pods of a shape, those that are bound first at the end."""
+    return [index for index in classes for _ in range(dense.classes[index].size)][::-1]

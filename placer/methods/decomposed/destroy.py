@@ -1,11 +1,8 @@
-"""Destroy operators: which nodes are freed next, and which of the groups that wait take part.
+"""Destroy operators: the nodes that are freed next, and the waiting groups that take part.
 
-An operator goes where a value can be gained: where room is stranded in pieces that no waiting gang fits, where a scope
-is wider than it need be, where calls cost more than they must, where a domain is hardly used. All draw at random by how
-much there is to gain, and operators whose repairs gained something are drawn more often.
-
-Source: Ropke and Pisinger, "An Adaptive Large Neighborhood Search Heuristic for the Pickup and Delivery Problem with
-Time Windows", Transportation Science 40 (2006).
+All draw at random by the possible gain, and operators whose repairs gained something are drawn more often (Ropke and
+Pisinger, "An Adaptive Large Neighborhood Search Heuristic for the Pickup and Delivery Problem with Time Windows",
+2006).
 """
 
 from __future__ import annotations
@@ -20,45 +17,29 @@ import numpy.typing as npt
 
 from placer.bounds import CallCosts
 from placer.dense import Dense, DenseNetwork, DenseScope
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.placement import MAXIMISED
 
 __all__ = ["DestroyOperators", "Neighbourhood", "bins_of", "groups_of_apps", "tied_groups"]
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Leaves with more nodes than this are freed in pieces; smaller ones where nodes are divided into NUMA zones.
 CELL = 16
-#: Nodes of a repair by ejection chains at most.
-CHAINED = 128
 #: Weight of a node where nothing is to gain, against 1 where most is.
 ANYWHERE = 0.02
-#: Groups that take part, in a subproblem of few nodes with NUMA zones, and where ejection chains repair.
-MOST, MOST_OVER_ZONES, MOST_IN_CHAINS = 12, 36, 256
-#: AppGroups that wait and take part at most, and how many times the room that they ask for is freed.
-APPS, AMPLE = 8, 2.0
+#: Groups that take part, where no nodes are divided into NUMA zones.
+MOST = 12
 
 #: A destroy operator: about how many nodes, which may be freed, the groups that wait -> the nodes that are freed.
 Operator = Callable[[int, BoolArray, list[int]], IntArray]
 
 
 class Neighbourhood(NamedTuple):
-    """What is freed, and which groups take part.
+    """Nodes that are freed, ascending, and the groups that take part; ``fixed`` groups do not, also on the nodes.
 
-    Parameters
-    ----------
-    operator
-        Number of the operator that chose it.
-    nodes
-        Indices, ascending.
-    pending
-        Groups that wait and take part.
-    fixed
-        Groups that are left as they are, also on the nodes.
-    chains
-        Whether ejection chains repair it, one or two pods at a time, instead of a model.
+    ``operator`` is its number; ``chains``: ejection chains repair it instead of a model.
     """
 
     operator: int
@@ -69,15 +50,15 @@ class Neighbourhood(NamedTuple):
 
 
 def bins_of(dense: Dense) -> int:
-    """Into how many bins a node is divided: one, or its NUMA zones on average where kubelets refuse pods (C10)."""
+    """Bins of a node: one, or its NUMA zones on average where kubelets refuse pods (C10)."""
     if dense.numa is None:
         return 1
     bins = np.maximum(dense.numa.zones, 1)
     return max(1, round(int(bins.sum()) / max(1, len(bins))))
 
 
-def cells_of(dense: Dense) -> IntArray:
-    """Number of the cell of each node: its leaf, or the piece of a large leaf; 40 nodes of one leaf are three cells."""
+def _cells_of(dense: Dense) -> IntArray:
+    """Number of the cell of each node: its leaf, or a piece of a large leaf."""
     most = max(1, CELL // bins_of(dense) ** 2)
     number = np.zeros(len(dense.nodes), dtype=np.int64)
     last, count, inside = None, -1, 0
@@ -89,8 +70,7 @@ def cells_of(dense: Dense) -> IntArray:
     return number
 
 
-def least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
-    """Lowest tier of a domain, and fewest leaves, that could hold all pods of a scope alone, class by class."""
+def _least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
     tree, lowest, fewest = dense.domains, int(dense.domains.tier.min()), 1
     leaves = np.unique(dense.span_leaf, return_inverse=True)[1].reshape(-1)
     for index in scope.classes:
@@ -111,7 +91,7 @@ def groups_of_apps(dense: Dense) -> dict[int, frozenset[int]]:
 
 
 def tied_groups(dense: Dense) -> dict[int, frozenset[int]]:
-    """Group to those that it may not be decided beside, since pods of the one ask something of the other's."""
+    """Group to the groups whose pods ask something of its own, or the other way round."""
     found: dict[int, frozenset[int]] = {}
     for classes in dense.neighbours.components if dense.neighbours is not None else ():
         groups = frozenset(dense.classes[index].group for index in classes)
@@ -137,110 +117,15 @@ def draw_one(chance: random.Random, excess: Iterable[tuple[int, int]]) -> int | 
 
 
 def without(allowed: BoolArray, *nodes: IntArray) -> BoolArray:
-    """The nodes that may be freed beside some that are."""
+    """The nodes that may be freed, without some."""
     rest = allowed.copy()
     for each in nodes:
         rest[each] = False
     return rest
 
 
-class PendingGroups:
-    """The groups of which something waits.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    priority
-        Of the groups that may take part; None: any.
-    chance
-        Source of all chance.
-    """
-
-    def __init__(self, dense: Dense, priority: int | None, chance: random.Random) -> None:
-        self.dense, self.priority, self.random = dense, priority, chance
-
-    def groups(self, incumbent: IncumbentState, locked: Collection[int]) -> list[int]:
-        """Groups of which something waits and that may take part: of the priority that the value is about, else any."""
-        placed, dense = incumbent.placed, self.dense
-        return [
-            number
-            for number, group in enumerate(dense.groups)
-            if self.priority in (None, group.priority)
-            and number not in locked
-            and any(placed[index] < dense.classes[index].size for index in group.classes)
-        ]
-
-    def drawn(self, incumbent: IncumbentState, waiting: list[int], nodes: IntArray, chains: bool) -> list[int]:
-        """Draw from the groups that wait, those first that there might be room for on the nodes.
-
-        Parameters
-        ----------
-        incumbent
-            The incumbent.
-        waiting
-            The groups.
-        nodes
-            The nodes.
-        chains
-            Whether ejection chains repair, so that there may be many.
-        """
-        room = self._room(incumbent, nodes)
-        drawn = self.random.sample(waiting, len(waiting))
-        fitting = [group for group in drawn if (self.least[group] <= room).all()]
-        # The others take the place of pods that are there: those that are worth most for what they ask for.
-        others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
-        size = MOST if self.dense.numa is None else MOST_IN_CHAINS if chains else MOST_OVER_ZONES
-        most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
-        return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
-
-    def _room(self, incumbent: IncumbentState, nodes: IntArray) -> IntArray:
-        """What is free on some nodes, and what pods of lower priority hold there: int64, shape (resources,)."""
-        room: IntArray = incumbent.free[nodes].sum(axis=0)
-        for (index, _), count in incumbent.there(nodes.tolist()).items():
-            one = self.dense.classes[index]
-            if self.dense.groups[one.group].priority < (self.priority or 0):
-                room = room + one.request * count
-        return room
-
-    @cached_property
-    def _worth(self) -> FloatArray:
-        """float64, shape (groups,): weight per share of what is scarcest, of each group's pods."""
-        dense = self.dense
-        sizes = np.array([one.size for one in dense.classes])
-        whole = np.maximum(dense.free.sum(axis=0), 1)
-        if not len(whole):
-            return np.ones(len(dense.groups))
-        scarce = int(np.argmax(sizes @ dense.requests / whole))
-        weight, asked = np.zeros(len(dense.groups)), np.zeros(len(dense.groups))
-        for one in dense.classes:
-            weight[one.group] += one.weight * one.size
-            asked[one.group] += int(one.request[scarce]) * one.size / whole[scarce]
-        return weight / np.maximum(asked, 1e-9)
-
-    @cached_property
-    def least(self) -> IntArray:
-        """int64, shape (groups, resources): what each must have at least to get anything, counted class by class."""
-        rows = np.zeros((len(self.dense.groups), len(self.dense.resources)), dtype=np.int64)
-        for number, group in enumerate(self.dense.groups):
-            requests = self.dense.requests[list(group.classes)]
-            sizes = [self.dense.classes[index].size for index in group.classes]
-            pods = np.repeat(requests, sizes, axis=0)
-            if group.short:
-                rows[number] = np.sort(pods, axis=0)[: group.short].sum(axis=0)
-        return rows
-
-
-class AppGroupNodes:
-    """Nodes around an AppGroup: one that waits, or one whose calls cost more than they must.
-
-    Parameters
-    ----------
-    dense, network
-        The instance and its network.
-    chance
-        Source of all chance.
-    """
+class _AppGroupNodes:
+    """Nodes around an AppGroup: one that waits, or one whose calls cost more than they must."""
 
     def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
         self.dense, self.network, self.random = dense, network, chance
@@ -251,8 +136,8 @@ class AppGroupNodes:
             self.workloads.setdefault(workload.app, []).append(number)
 
     @cached_property
-    def least(self) -> dict[int, int]:
-        """AppGroup to what its calls cost at least when all its pods are placed."""
+    def _least_costs(self) -> dict[int, int]:
+        """AppGroup to the least cost of its calls when all its pods are placed."""
         return CallCosts(self.dense, self.network, [one.size for one in self.dense.classes]).by_app
 
     def around_waiting(
@@ -266,29 +151,17 @@ class AppGroupNodes:
     ) -> tuple[IntArray, list[int]] | None:
         """Nodes for some AppGroups of which groups wait, and these groups; None where none waits.
 
-        Parameters
-        ----------
-        incumbent
-            The incumbent.
-        size
-            Most nodes, about; fewer where the AppGroups need fewer.
-        allowed
-            bool, shape (nodes,): nodes that may be freed.
-        room
-            float, shape (nodes,), above 0: how much is left on each node.
-        groups
-            Those that wait.
-        least
-            int64, shape (groups, resources): what each needs at least.
+        ``room`` is float, above 0, per node; ``least`` int64, shape (groups, resources). ``size`` is about the most
+        nodes.
         """
         wait = set(groups)
         apps = [app for app, mine in self.groups.items() if not wait.isdisjoint(mine)]
         if not apps:
             return None
-        chosen = self.random.sample(apps, min(APPS, len(apps)))
+        chosen = self.random.sample(apps, min(8, len(apps)))
         asked = [least[sorted(wait.intersection(self.groups[app]))].sum(axis=0) for app in chosen]
         spare = incumbent.free[allowed].sum(axis=0) / max(1, int(allowed.sum()))
-        fewest = int(np.max(AMPLE * sum(asked) / np.maximum(spare, 1e-9), initial=1.0)) + 1
+        fewest = int(np.max(2.0 * sum(asked) / np.maximum(spare, 1e-9), initial=1.0)) + 1
         nodes = self._around(chosen[0], incumbent, min(size, fewest), allowed, room)
         left = incumbent.free[nodes].sum(axis=0)
         focus: set[int] = set()
@@ -301,24 +174,17 @@ class AppGroupNodes:
     def around_dear(
         self, incumbent: IncumbentState, size: int, allowed: BoolArray, room: FloatArray, locked: Collection[int]
     ) -> tuple[int, IntArray] | None:
-        """An AppGroup drawn by what its calls cost beyond the least, its nodes and others; None where none costs more.
-
-        Parameters
-        ----------
-        incumbent, size, allowed, room
-            As for :meth:`around_waiting`.
-        locked
-            Groups that may not take part.
-        """
+        """An AppGroup drawn by the excess cost of its calls, its nodes and others; None where no cost is in excess."""
         assert incumbent.communication is not None
         others = frozenset(locked)
         costs = incumbent.communication.costs.items()
-        excess = ((app, cost - self.least.get(app, 0)) for app, cost in costs if others.isdisjoint(self.groups[app]))
+        excess = (
+            (app, cost - self._least_costs.get(app, 0)) for app, cost in costs if others.isdisjoint(self.groups[app])
+        )
         best = draw_one(self.random, excess)
         return None if best is None else (best, self._around(best, incumbent, size, allowed, room))
 
     def _around(self, app: int, incumbent: IncumbentState, size: int, allowed: BoolArray, room: FloatArray) -> IntArray:
-        """Nodes that an AppGroup is on, others of an area that it is in or could be in, and some anywhere."""
         nodes = {node for workload in self.workloads[app] for node in incumbent.pods_of(workload)}
         mine = np.array(sorted(node for node in nodes if allowed[node]), dtype=np.int64)
         if len(mine) > size * 3 // 4:
@@ -331,7 +197,6 @@ class AppGroupNodes:
         )
 
     def _area(self, app: int, incumbent: IncumbentState, allowed: BoolArray, room: FloatArray) -> int:
-        """An area where the AppGroup has many pods, or else one where much is left."""
         assert incumbent.communication is not None
         pods: FloatArray = np.zeros(len(self.network.cost))
         for workload in self.workloads[app]:
@@ -348,11 +213,7 @@ class DestroyOperators:
     Parameters
     ----------
     incumbent
-        The incumbent; it may change between two choices.
-    criterion
-        The value that is to get better.
-    chance
-        Source of all chance.
+        It may change between two choices.
     """
 
     def __init__(self, incumbent: IncumbentState, criterion: int, chance: random.Random) -> None:
@@ -360,9 +221,8 @@ class DestroyOperators:
         self.dense: Dense = incumbent.dense
         self.numbers = np.random.default_rng(chance.getrandbits(32))
         self.name, self.priority = self.dense.criteria[criterion]
-        self.pending = PendingGroups(self.dense, self.priority, chance)
-        self.cell = cells_of(self.dense)
-        self.apps = None if self.dense.network is None else AppGroupNodes(self.dense, self.dense.network, chance)
+        self.cell = _cells_of(self.dense)
+        self.apps = None if self.dense.network is None else _AppGroupNodes(self.dense, self.dense.network, chance)
         # What an operator says, or is told, beside nodes: see `choose`.
         self.focus: list[int] = []
         self.fixed: frozenset[int] = frozenset()
@@ -394,36 +254,88 @@ class DestroyOperators:
     def choose(self, sizes: Sequence[int], blocked: BoolArray, locked: Collection[int]) -> Neighbourhood:
         """Choose nodes and groups that wait.
 
-        Parameters
-        ----------
-        sizes
-            About how many nodes each operator frees.
-        blocked
-            bool, shape (nodes,): nodes that may not be freed.
-        locked
-            Groups that may not take part.
+        ``sizes`` is about how many nodes each operator frees; ``blocked`` nodes and ``locked`` groups take no part.
         """
         weights = [gained / tried for gained, tried in zip(self.gained, self.tried, strict=True)]
         weights = [0.1 * max(weights) + each for each in weights]
         operator = self.random.choices(range(len(self.operators)), weights=weights)[0]
         chains = self.operators[operator] == self._for_chains
-        waiting = self.pending.groups(self.incumbent, locked)
+        waiting = self._waiting(locked)
         self.focus, self.fixed, self.locked = [], frozenset(), locked
         nodes = self.operators[operator](sizes[operator], ~blocked, waiting)
         nodes = np.sort(nodes[~blocked[nodes]])
         waiting = [group for group in waiting if group not in self.fixed]
-        pending = self.focus or self.pending.drawn(self.incumbent, waiting, nodes, chains)
+        pending = self.focus or self._drawn(waiting, nodes, chains=chains)
         return Neighbourhood(operator, nodes, pending, self.fixed, chains)
 
     def reward(self, operator: int, gain: bool) -> None:
-        """Remember whether an operator has led to something; what was long ago counts less."""
+        """Remember whether an operator has led to a gain; old results count less."""
         self.tried[operator] = 0.95 * self.tried[operator] + 1
         self.gained[operator] = 0.95 * self.gained[operator] + gain
+
+    # Groups that wait
+
+    def _waiting(self, locked: Collection[int]) -> list[int]:
+        """Groups that wait and may take part: of the priority of the value, else any."""
+        return [
+            number
+            for number, group in enumerate(self.dense.groups)
+            if self.priority in (None, group.priority)
+            and number not in locked
+            and any(map(self.incumbent.left, group.classes))
+        ]
+
+    def _drawn(self, waiting: list[int], nodes: IntArray, *, chains: bool) -> list[int]:
+        """Draw from the groups that wait, those first for which the nodes might have room; many for ejection chains."""
+        room = self._room(nodes)
+        drawn = self.random.sample(waiting, len(waiting))
+        fitting = [group for group in drawn if (self._needs[group] <= room).all()]
+        # The others take the place of pods that are there: those that are worth most for what they ask for.
+        others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
+        size = MOST if self.dense.numa is None else 256 if chains else 36
+        most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
+        return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
+
+    def _room(self, nodes: IntArray) -> IntArray:
+        room: IntArray = self.incumbent.free[nodes].sum(axis=0)
+        for (index, _), count in self.incumbent.there(nodes.tolist()).items():
+            one = self.dense.classes[index]
+            if self.dense.groups[one.group].priority < (self.priority or 0):
+                room = room + one.request * count
+        return room
+
+    @cached_property
+    def _worth(self) -> FloatArray:
+        """float64, shape (groups,): weight of each group's pods per share of the scarcest resource."""
+        dense = self.dense
+        sizes = np.array([one.size for one in dense.classes])
+        whole = np.maximum(dense.free.sum(axis=0), 1)
+        if not len(whole):
+            return np.ones(len(dense.groups))
+        scarce = int(np.argmax(sizes @ dense.requests / whole))
+        weight, asked = np.zeros(len(dense.groups)), np.zeros(len(dense.groups))
+        for one in dense.classes:
+            weight[one.group] += one.weight * one.size
+            asked[one.group] += int(one.request[scarce]) * one.size / whole[scarce]
+        return weight / np.maximum(asked, 1e-9)
+
+    @cached_property
+    def _needs(self) -> IntArray:
+        """int64, shape (groups, resources): the least that a group needs before it gets anything, counted class by
+        class.
+        """
+        rows = np.zeros((len(self.dense.groups), len(self.dense.resources)), dtype=np.int64)
+        for number, group in enumerate(self.dense.groups):
+            requests = self.dense.requests[list(group.classes)]
+            sizes = [self.dense.classes[index].size for index in group.classes]
+            pods = np.repeat(requests, sizes, axis=0)
+            if group.short:
+                rows[number] = np.sort(pods, axis=0)[: group.short].sum(axis=0)
+        return rows
 
     # Where pods wait: room that is stranded
 
     def _stranded(self) -> FloatArray:
-        """Weight of each node: how much of the scarcest resource is left on it."""
         free, whole = self.incumbent.free, np.maximum(self.dense.free.sum(axis=0), 1)
         if not free.shape[1]:
             return np.ones(len(free))
@@ -431,11 +343,9 @@ class DestroyOperators:
         return ANYWHERE + room / max(1.0, float(room.max(initial=0.0)))
 
     def _stranded_anywhere(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
-        """Nodes with room, wherever they are."""
         return draw(self.numbers, self._stranded(), allowed, size)
 
     def _fitting_elsewhere(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
-        """Nodes with room, and others that hold pods which would fit there."""
         stranded = self._stranded()
         first = draw(self.numbers, stranded, allowed, size // 2)
         room = self.incumbent.free[first]
@@ -448,25 +358,22 @@ class DestroyOperators:
         return np.concatenate((first, draw(self.numbers, holds, without(allowed, first), size - len(first))))
 
     def _for_chains(self, _: int, allowed: BoolArray, __: list[int]) -> IntArray:
-        """Nodes with room wherever they are, many more than a solver could look at; now and then only half of them."""
-        most = min(CHAINED, len(allowed))
+        """Ejection chains look at many more nodes than a solver could; now and then only at half of them."""
+        most = min(128, len(allowed))
         return draw(self.numbers, self._stranded(), allowed, self.random.choice((most, -(-most // 2))))
 
     def _in_a_domain(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """Most nodes in one domain where a group that waits could be, the others anywhere."""
         weights = self._stranded()
         inside = self._inside(self._home(waiting, weights))
         first = draw(self.numbers, weights, allowed & inside, 3 * size // 4)
         return np.concatenate((first, draw(self.numbers, weights, without(allowed, first), size - len(first))))
 
     def _inside(self, domain: int) -> BoolArray:
-        """The nodes of a domain."""
         inside: BoolArray = np.zeros(len(self.dense.nodes), dtype=bool)
         inside[self.dense.domains.begin[domain] : self.dense.domains.end[domain]] = True
         return inside
 
     def _home(self, waiting: list[int], weights: FloatArray) -> int:
-        """A domain that a group that waits is limited to, one with much room; else one around a node with room."""
         tree = self.dense.domains
         tops = self._limits(self.random.choice(waiting)) if waiting else None
         if tops and self.random.random() < 0.8:
@@ -476,7 +383,6 @@ class DestroyOperators:
         return self._above(int(self.dense.leaf[node]))
 
     def _limits(self, group: int) -> tuple[int, ...] | None:
-        """Domains of which one must hold pods that wait: of those that have company already, only where that is."""
         begin, end = self.dense.domains.begin, self.dense.domains.end
         for scope in self._scopes_of_a_pod(group):
             tops = self.dense.limit_domains(scope)
@@ -486,7 +392,6 @@ class DestroyOperators:
         return None
 
     def _scopes_of_a_pod(self, group: int) -> list[int]:
-        """Scopes, inner one first, of a pod of a group, of one that waits if there is one."""
         gang = self.dense.groups[group]
         index = self.random.choice([i for i in gang.classes if self.incumbent.left(i)] or list(gang.classes))
         sub = self.dense.classes[index].sub_group
@@ -497,7 +402,6 @@ class DestroyOperators:
         return domain if parent < 0 else parent
 
     def _around_those_asked_for(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """Whole leaves where others are that a group which waits must be near (C12), and nodes with room anywhere."""
         classes = [index for group in waiting for index in self.dense.groups[group].classes]
         rooms, room = self.incumbent.neighbours, self._stranded()
         found = (rooms.beside_others(index) for index in filter(self.incumbent.left, classes) if rooms is not None)
@@ -511,22 +415,19 @@ class DestroyOperators:
     # Where pods call each other
 
     def _around_waiting_apps(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """Nodes where AppGroups that wait could be; all that waits of them comes along."""
         assert self.apps is not None
-        found = self.apps.around_waiting(self.incumbent, size, allowed, self._stranded(), waiting, self.pending.least)
+        found = self.apps.around_waiting(self.incumbent, size, allowed, self._stranded(), waiting, self._needs)
         if found is None:
             return self._stranded_anywhere(size, allowed, waiting)
         nodes, self.focus = found
         return nodes
 
     def _around_a_dear_app(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """An AppGroup whose calls cost more than they would have to, and nodes where they could cost less."""
         assert self.apps is not None
         found = self.apps.around_dear(self.incumbent, size, allowed, self._stranded(), self.locked)
         return self._leaves(size, allowed, waiting) if found is None else found[1]
 
     def _a_dear_app_alone(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """The same, with all that is not in the AppGroup fixed: few pods, on more nodes."""
         assert self.apps is not None
         found = self.apps.around_dear(self.incumbent, size, allowed, self._stranded(), self.locked)
         if found is None:
@@ -538,7 +439,6 @@ class DestroyOperators:
     # Leaf by leaf, for whatever value
 
     def _leaves(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
-        """Whole leaves, half of them where one group that waits could live, the others anywhere."""
         stranded = self._stranded()
         domain = self._home(waiting, stranded) if waiting else self._around(allowed)
         weights = self._weights_of_cells(stranded) ** 2
@@ -550,12 +450,10 @@ class DestroyOperators:
         return self._above(int(self.dense.leaf[node]))
 
     def _weights_of_cells(self, weights: FloatArray) -> FloatArray:
-        """Mean weight of the nodes of each cell."""
         found: FloatArray = np.maximum(ANYWHERE, np.bincount(self.cell, weights=weights) / np.bincount(self.cell))
         return found
 
     def _cells(self, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
-        """Cells by weighted draw until there are so many nodes; of one that is far too large some of its nodes."""
         open_cells = np.unique(self.cell[allowed])
         if not len(open_cells) or size <= 0:
             return np.zeros(0, dtype=np.int64)
@@ -569,7 +467,6 @@ class DestroyOperators:
     # Where pods are apart
 
     def _around_a_scope(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
-        """A scope that is wider than it need be: the leaves it is on, and a domain that could hold all of it."""
         scope = draw_one(self.random, self._wide_scopes())
         if scope is None:
             return self._leaves(size, allowed, [])
@@ -583,11 +480,10 @@ class DestroyOperators:
         return np.concatenate((here, there, self._cells(even, rest, size - len(here) - len(there))))
 
     def _target(self, scope: int, mine: IntArray) -> int:
-        """The domain that a scope could lie in better: for ``locality`` one lower, for ``span`` the one it is in."""
         tree = self.dense.domains
         common = self.dense.common(mine.tolist())
         home = tree.root if common is None else common
-        lowest = self.least[scope][0]
+        lowest = self._narrowest[scope][0]
         if self.name == "span" or lowest >= int(tree.tier[home]):
             return home
         tier = self.random.choice(sorted({int(t) for t in tree.tier if lowest <= t < int(tree.tier[home])}))
@@ -597,7 +493,6 @@ class DestroyOperators:
         return int(self.random.choice(able.tolist())) if len(able) else home
 
     def _domains(self, scope: int, tier: int) -> IntArray:
-        """Domains of a tier that have nodes and lie within the tier limit of a scope."""
         tree = self.dense.domains
         able: IntArray = np.flatnonzero((tree.tier == tier) & (tree.end > tree.begin))
         tops = self.dense.limit_domains(scope)
@@ -607,9 +502,8 @@ class DestroyOperators:
         return able[np.any(within, axis=0)] if within else able[:0]
 
     def _wide_scopes(self) -> Iterable[tuple[int, int]]:
-        """Scopes on several nodes, and how much each adds to the value beyond what it would alone."""
         dense = self.dense
-        for number, (lowest, fewest) in self.least.items():
+        for number, (lowest, fewest) in self._narrowest.items():
             classes = dense.scopes[number].classes
             nodes = set(self.incumbent.nodes_of(classes))
             if len(nodes) < 2:
@@ -622,14 +516,13 @@ class DestroyOperators:
                 yield number, len({int(dense.span_leaf[node]) for node in nodes}) - fewest
 
     @cached_property
-    def least(self) -> dict[int, tuple[int, int]]:
+    def _narrowest(self) -> dict[int, tuple[int, int]]:
         """Per scope that counts in O2: the lowest tier and the fewest leaves that all its new pods need alone."""
-        return {number: least_of(self.dense, scope) for number, scope in enumerate(self.dense.scopes) if scope.wanted}
+        return {number: _least_of(self.dense, scope) for number, scope in enumerate(self.dense.scopes) if scope.wanted}
 
     # What is hardly used
 
     def _hardly_used(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
-        """A domain that was empty before and holds little, and others with room for what it holds."""
         busy = (self.incumbent.used & ~self.dense.node_used).astype(np.int64)
         tree = self.dense.domains
         opened = tree.sums(busy)

@@ -1,13 +1,7 @@
-"""Gangs that are placed pod by pod inside the search: an instance without all or nothing, and the way back.
+"""An instance without all or nothing for gangs, and the way back: gangs placed pod by pod inside the search.
 
-A step looks at a few nodes, and so it can admit no gang of dozens of pods whose room lies in pieces on the whole
-cluster. Where such gangs may have a part of their pods, each piece of room is worth something to whichever pod fits,
-and a gang is built over many steps. Pods of one shape that nothing ties to a domain are the same to every node,
-whatever gang they are of; so they are one class, and which gangs are whole is decided afterwards, for all of them at
-once: the set that is worth most of those for which enough pods of each shape are placed. Only whole gangs go back.
-
-Pods of a subgroup with a tier limit stay together, each subgroup by itself; without one its gang is lost, so it counts
-as much as the gang.
+A step looks at a few nodes and can admit no gang whose room lies in pieces on the whole cluster. Here each piece
+counts, a gang grows over many steps, and the gangs that become whole are chosen afterwards.
 """
 
 from __future__ import annotations
@@ -23,12 +17,10 @@ from ortools.sat.python import cp_model
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution, placed_by_class
 from placer.dense.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.instance import GroupKey
+from placer.methods.exact.variables import limited_solver
 from placer.placement import MAXIMISED
 
 __all__ = ["GangRelaxation", "relaxable"]
-
-#: Deterministic time to choose gangs; a few dozen of them take a thousandth of it.
-CHOOSING_WORK = 0.5
 
 
 def relaxable(dense: Dense, criterion: int) -> bool:
@@ -43,28 +35,10 @@ def relaxable(dense: Dense, criterion: int) -> bool:
 
 
 class GangRelaxation:
-    """An instance in which gangs may have a part of their pods, for ``admitted`` of one priority.
+    """An instance in which gangs may have a part of their pods (``gangs``), for ``admitted`` of one priority.
 
     Gangs that need all of their pods are relaxed: of this priority each that does not run in part, of higher priorities
-    those of them that are whole; but none whose pods let pods of others in (C12, C14), and without neighbours none with
-    a tier limit but no subgroups. All others are as they were; lower priorities are left out, but for those who let
-    others in.
-
-    Parameters
-    ----------
-    dense
-        The instance; :func:`relaxable`.
-    criterion
-        Index of the value.
-    solution
-        Keeps all rules.
-
-    Attributes
-    ----------
-    dense
-        The relaxed instance: its values are those before the value, and then ``placed`` of the priority.
-    gangs
-        The groups of the instance that are relaxed.
+    those that are whole. Lower priorities are left out, except those that let others in.
     """
 
     def __init__(self, dense: Dense, criterion: int, solution: Solution) -> None:
@@ -80,10 +54,6 @@ class GangRelaxation:
         self.dense = self._dense(criterion, relaxed)
 
     def _parted(self, relaxed: frozenset[int]) -> tuple[list[int], list[list[int]]]:
-        """Classes that stay alone, and those that become one, by kind.
-
-        Lower priorities are in neither, but for those whose pods others may need (C12, C14).
-        """
         kinds: dict[Hashable, list[int]] = {}
         kept: list[int] = []
         for index, one in enumerate(self.whole.classes):
@@ -94,7 +64,6 @@ class GangRelaxation:
         return kept, list(kinds.values())
 
     def _relaxes(self, number: int, placed: Counter[int]) -> bool:
-        """Whether a group may have a part of its pods."""
         dense, group = self.whole, self.whole.groups[number]
         scope, size = dense.scopes[group.scope], sum(dense.classes[index].size for index in group.classes)
         if group.priority < self.priority or scope.bound or self._stays_whole(number, size):
@@ -104,13 +73,11 @@ class GangRelaxation:
         return needs_all and (group.priority == self.priority or all_placed)
 
     def _stays_whole(self, number: int, size: int) -> bool:
-        """Whether others need its pods; or a tier limit keeps it together, beside no neighbours (measured)."""
         dense, group = self.whole, self.whole.groups[number]
         limited = dense.scopes[group.scope].limit is not None and not group.sub_groups
         return (size > 1 and number in self._needed) or (limited and dense.neighbours is None)
 
     def _tied(self, index: int) -> bool:
-        """Whether a tier limit, or one to domains of labels, ties pods of a class to others."""
         dense = self.whole
         one = dense.classes[index]
         if dense.neighbours is not None and index in dense.neighbours.in_units:
@@ -119,7 +86,6 @@ class GangRelaxation:
         return inner is not None or dense.scopes[dense.groups[one.group].scope].limit is not None
 
     def _kind(self, index: int) -> Hashable:
-        """Classes of one kind are the same to every rule of nodes and queues, and count the same."""
         one, dense = self.whole.classes[index], self.whole
         return dense.groups[one.group].priority, *one.shape, one.weight, one.daemon, tuple(dense.rows_of[index])
 
@@ -127,13 +93,15 @@ class GangRelaxation:
         whole = self.whole
         groups = _numbers(whole.classes[index].group for index in self.kept)
         subs = _numbers({whole.classes[index].sub_group for index in self.kept} - {-1})
-        pools = self._pools(len(groups))
+        merged = {whole.groups[whole.classes[each[0]].group].priority for each in self.merged}
+        pools = _numbers(merged, len(groups))
         classes = (*self._kept_classes(groups, subs, relaxed), *self._pooled_classes(pools))
         scopes = [replace(scope, classes=self._alone(scope.classes)) for scope in whole.scopes]
         made = [self._group(group, subs, group in relaxed) for group in groups]
         for priority, number in pools.items():
             mine = tuple(index for index, one in enumerate(classes) if one.group == number)
-            made.append(_pool(priority, mine, len(scopes)))
+            key = GroupKey("pods", "", f"one by one {priority}")
+            made.append(DenseGroup(key, mine, (), 0, (), (), priority, 0.0, 0, len(scopes)))
             scopes.append(DenseScope(mine, None, wanted=False))
         return replace(
             whole,
@@ -152,26 +120,18 @@ class GangRelaxation:
     def _kept_classes(
         self, groups: dict[int, int], subs: dict[int, int], relaxed: frozenset[int]
     ) -> Iterator[PodClass]:
-        """Classes that are still alone, with the numbers that their groups and subgroups have now."""
         for index in self.kept:
             one = self.whole.classes[index]
             group, sub = groups[one.group], subs.get(one.sub_group, -1)
             yield replace(one, group=group, sub_group=sub, weight=self._weight(index, relaxed))
 
-    def _pools(self, first: int) -> dict[int, int]:
-        """Priorities of which there are pods one by one, and the numbers of their groups."""
-        merged = {self.whole.groups[self.whole.classes[each[0]].group].priority for each in self.merged}
-        return _numbers(merged, first)
-
     def _pooled_classes(self, pools: dict[int, int]) -> Iterator[PodClass]:
-        """One class of all pods of one kind."""
         for each in self.merged:
             first = self.whole.classes[each[0]]
             pods = tuple(chain.from_iterable(self.whole.classes[index].pods for index in each))
             yield replace(first, pods=pods, group=pools[self.whole.groups[first.group].priority], sub_group=-1)
 
     def _neighbours(self) -> DenseNeighbours | None:
-        """What the classes of the relaxed instance ask of each other."""
         copies = {index: (number,) for index, number in self.class_of.items()}
         return None if self.whole.neighbours is None else self.whole.neighbours.renumbered(copies)
 
@@ -180,7 +140,7 @@ class GangRelaxation:
         return replace(row, classes=tuple(sorted(numbers)))
 
     def _weight(self, index: int, relaxed: frozenset[int]) -> int:
-        """Weight of a pod: a subgroup that stays together weighs as much as its gang."""
+        """A subgroup that is kept together weighs as much as its gang."""
         one, whole = self.whole.classes[index], self.whole
         if one.group not in relaxed or one.sub_group < 0:
             return one.weight
@@ -188,11 +148,9 @@ class GangRelaxation:
         return one.weight * gang // max(1, sub)
 
     def _total(self, classes: Iterable[int]) -> int:
-        """Weight of all pods of some classes."""
         return sum(self.whole.classes[index].weight * self.whole.classes[index].size for index in classes)
 
     def _alone(self, classes: Iterable[int]) -> tuple[int, ...]:
-        """Those of some classes that are still a class alone, as numbered in the relaxed instance."""
         numbers = (self.class_of.get(index, len(self.kept)) for index in classes)
         return tuple(number for number in numbers if number < len(self.kept))
 
@@ -207,7 +165,7 @@ class GangRelaxation:
         return replace(sub, group=group_number[sub.group], classes=self._alone(sub.classes))
 
     def relaxed(self, solution: Solution) -> Solution:
-        """A solution of the instance as one of the relaxed instance, without what lower priorities have."""
+        """A solution of the instance as one of the relaxed instance."""
         found: Counter[tuple[int, int]] = Counter()
         for (index, node), count in solution.items():
             if index in self.class_of:
@@ -221,14 +179,9 @@ class GangRelaxation:
         return neighbours is not None and not all(each.isdisjoint(pooled) for each in neighbours.components)
 
     def restored(self, solution: Solution) -> Solution | None:
-        """The whole gangs of a solution of the relaxed instance, and all that was not relaxed, in the instance.
+        """The whole gangs of a solution of the relaxed instance, those worth most, and all pods that were not relaxed.
 
-        Pods are shared out so that gangs which are worth most become whole; those of the others are left out.
-
-        Returns
-        -------
-        Solution | None
-            None where gangs of a higher priority would not all be whole.
+        None where gangs of a higher priority would not all be whole.
         """
         chosen = self._chosen(placed_by_class(solution))
         if chosen is None:
@@ -252,33 +205,27 @@ class GangRelaxation:
         return Solution(found)
 
     def _chosen(self, placed: Counter[int]) -> frozenset[int] | None:
-        """Gangs that become whole, so many pods of each class being placed.
-
-        There is only a choice among those that ask for a class of which fewer pods are placed than all ask for.
-        """
+        """Only gangs compete that ask for a class of which fewer pods are placed than all ask for."""
         rows = [(asked, placed[number]) for number, asked in self._asked.items() if asked.total() > placed[number]]
         competing = set(chain.from_iterable(asked for asked, _ in rows))
         chosen = self._worth_most(sorted(competing), rows)
         return None if chosen is None else frozenset(self.gangs) - competing | chosen
 
     def _worth_most(self, gangs: Sequence[int], rows: Iterable[tuple[Counter[int], int]]) -> frozenset[int] | None:
-        """The gangs that are worth most, all of higher priorities, of which each row of sizes is at most a number."""
+        """Gangs of higher priorities must all be whole; a row is sizes of gangs, and the most that they sum to."""
         groups, model = self.whole.groups, cp_model.CpModel()
         whole = {group: model.new_bool_var("") for group in gangs}
         for asked, most in rows:
             model.add(sum(size * whole[group] for group, size in asked.items()) <= most)
         model.add_bool_and(variable for group, variable in whole.items() if groups[group].priority > self.priority)
         model.maximize(sum(groups[group].need_weight * variable for group, variable in whole.items()))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = CHOOSING_WORK
+        solver = limited_solver(work=0.5)
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
         return frozenset(group for group, variable in whole.items() if solver.value(variable))
 
     @cached_property
     def _asked(self) -> dict[int, Counter[int]]:
-        """Class of the relaxed instance to how many of its pods each gang asks for."""
         asked: dict[int, Counter[int]] = defaultdict(Counter)
         for group in self.gangs:
             for index in self.whole.groups[group].classes:
@@ -287,7 +234,7 @@ class GangRelaxation:
 
 
 def _needed(dense: Dense) -> frozenset[int]:
-    """Groups whose pods let pods of others be where they are: by affinity (C12), or by what a spread counts (C14)."""
+    """Groups whose pods let others in: by affinity (C12), or as the count of a spread (C14)."""
     found: set[int] = set()
     if dense.neighbours is None:
         return frozenset()
@@ -299,10 +246,4 @@ def _needed(dense: Dense) -> frozenset[int]:
 
 
 def _numbers(found: Iterable[int], first: int = 0) -> dict[int, int]:
-    """Each of some numbers to its place among them, from ``first`` on."""
     return {each: place for place, each in enumerate(sorted(set(found)), first)}
-
-
-def _pool(priority: int, classes: tuple[int, ...], scope: int) -> DenseGroup:
-    """The group of all pods of a priority that are placed one by one."""
-    return DenseGroup(GroupKey("pods", "", f"one by one {priority}"), classes, (), 0, (), (), priority, 0.0, 0, scope)

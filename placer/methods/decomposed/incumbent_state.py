@@ -11,23 +11,10 @@ __all__ = ["IncumbentState"]
 
 
 class IncumbentState(PartialSolution):
-    """A solution that keeps all rules, what it leaves of every node, and its values.
+    """A solution that keeps all rules, the room that it leaves of every node, and its values.
 
-    Which pods kubelets admit (C10) is decided by those who propose a change; zones are not replayed here.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules.
-
-    Attributes
-    ----------
-    solution
-        Read-only for others; a change has the pods that it puts on a node bound after those that stay there.
-    values
-        As :func:`placer.dense.score_solution` gives them.
+    Who proposes a change decides which pods kubelets admit (C10); zones are not replayed here. ``solution`` is
+    read-only for others; a change binds its pods of a node after those that were there.
     """
 
     def __init__(self, dense: Dense, solution: Solution) -> None:
@@ -59,7 +46,7 @@ class IncumbentState(PartialSolution):
             del self.solution[index, node]
 
     def there(self, nodes: Iterable[int]) -> Solution:
-        """What is on some nodes."""
+        """Pods on some nodes."""
         order = self.solution.order
         return Solution(
             {(index, node): count for node in nodes for index, count in self.on.get(node, {}).items()},

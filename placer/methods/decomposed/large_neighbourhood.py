@@ -1,13 +1,9 @@
-"""Large neighbourhood search: a few leaves at a time are freed and decided anew, several subproblems at once.
+"""Large neighbourhood search: a few leaves at a time are freed and decided again, several subproblems at once.
 
-A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
-is new on some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with everything else
-held fast (``repair``). What comes of it is accepted unless it is worse. Subproblems that are under way at the same time
-share no node, no AppGroup and no group but those of independent pods, and pods of none ask anything of another's, so
-that each may be put back without looking at the others: of an independent pod that several have placed, one place is
-kept. They grow while they are solved to the end and shrink when they are not.
-
-Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
+Subproblems that run at the same time share no node, no AppGroup and no group but those of independent pods, and none
+asks anything of pods of another, so each result is independent of the others; of an independent pod that several have
+placed, one place is kept (Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing
+Problems", 1998).
 """
 
 from __future__ import annotations
@@ -19,9 +15,9 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, Solution, beats
+from placer.dense.model import IntArray
 from placer.executors import open_executor
 from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps, tied_groups
 from placer.methods.decomposed.incumbent_state import IncumbentState
@@ -32,24 +28,13 @@ from placer.methods.events import SolverFault
 
 __all__ = ["LargeNeighbourhoodSearch", "StepLimits", "WorkerPool"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Deterministic time of a step; about a third of a second.
 STEP_WORK = 0.2
-#: The same where ejection chains repair, which cost less to begin for each exchange they look at; about a second.
-CHAINS_WORK = 0.6
-#: What a step counts as at least: making it, sending it and putting it back take a tenth of a second.
-LEAST_WORK = 0.03
 #: Nodes of the first step, of the smallest one whose model is not too large for its time, and of the largest one.
 FIRST, LEAST, MOST = 48, 8, 1024
-#: By how much a step grows and shrinks.
-GROW, SHRINK = 1.15, 0.88
-#: Share of the steps that leave room in few leaves beside the value.
-COMPACT = 0.25
 #: Share of the steps over NUMA zones that have no hint: there hints lead to the same few solutions.
 UNHINTED = 0.5
-#: How often an executor that broke down is opened anew.
-REOPENED = 3
 
 #: Asked before each step with the deterministic time of those before: seconds and deterministic time that it may take,
 #: infinite where nothing limits it; None: no more steps.
@@ -57,20 +42,12 @@ StepLimits = Callable[[float], tuple[float, float] | None]
 
 
 class WorkerPool:
-    """The workers that repair: an executor that is opened when it is needed, and again when it breaks down.
-
-    Parameters
-    ----------
-    name
-        As :func:`placer.executors.open_executor` takes it.
-    workers
-        How many repairs may be under way at once.
-    """
+    """The workers that repair: an executor that is opened when it is needed, and again when it breaks down."""
 
     def __init__(self, name: str, workers: int) -> None:
         self.name, self.workers = name, workers
         self._executor: Executor | None = None
-        self._left = REOPENED
+        self._left = 3
 
     def submit(self, task: RepairTask) -> Future[RepairResult]:
         """Begin a repair."""
@@ -87,14 +64,14 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End whatever is under way."""
+        """End all repairs that are under way."""
         if self._executor is not None:
             self._executor.__exit__(None, None, None)
         self._executor = None
 
 
 class AdaptiveSize:
-    """How many nodes a step frees; there are ``nodes`` of them, each with so many ``bins``."""
+    """Number of nodes that a step frees, at most ``nodes``, each with so many ``bins``."""
 
     def __init__(self, nodes: int, bins: int) -> None:
         least, first, most = (max(min(each, 2), each // bins**2) for each in (LEAST, FIRST, MOST))
@@ -103,7 +80,7 @@ class AdaptiveSize:
 
     @property
     def nodes(self) -> int:
-        """So many now."""
+        """Number of nodes now."""
         return int(self._now)
 
     def learn(self, found: RepairResult, nodes: int) -> None:
@@ -111,7 +88,7 @@ class AdaptiveSize:
         if found.too_large:
             self._least = max(2, min(self._least, nodes) // 2)
             self._now /= 2
-        self._now = min(self._most, max(self._least, self._now * (GROW if found.optimal else SHRINK)))
+        self._now = min(self._most, max(self._least, self._now * (1.15 if found.optimal else 0.88)))
 
 
 @dataclass(frozen=True)
@@ -126,31 +103,9 @@ class _RunningRepair:
 
 
 class LargeNeighbourhoodSearch:
-    """Steps on one value, each from the solution that those before have made.
+    """Steps on one value, each from the solution that those before have made; values before it never get worse.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    criterion
-        The value that is to get better; those before it never get worse.
-    solution
-        Where to start.
-    seed
-        Of the solver.
-    chance
-        Which nodes are freed, and which groups that wait take part.
-    pool
-        The workers.
-
-    Attributes
-    ----------
-    spent
-        Deterministic time of all steps so far.
-    incumbent
-        The incumbent.
-    sizes
-        How many nodes each operator frees.
+    ``spent`` is deterministic time; ``sizes`` how many nodes each operator frees.
     """
 
     def __init__(
@@ -178,18 +133,18 @@ class LargeNeighbourhoodSearch:
         self.under_way: dict[Future[RepairResult], _RunningRepair] = {}
 
     def restart(self, solution: Solution) -> None:
-        """Begin with another solution; what has been learnt of sizes and operators stays."""
+        """Start from another solution; sizes and operators keep their records."""
         self.incumbent = IncumbentState(self.dense, solution)
         self.destroy.incumbent = self.incumbent
         self.spent = 0.0
 
     def learn_from(self, former: LargeNeighbourhoodSearch) -> None:
-        """Take over what was learnt of sizes and operators on the same value of an instance like this one."""
+        """Take over the records of sizes and operators for the same value of an instance like this one."""
         self.sizes, self.steps = former.sizes, former.steps
         self.destroy.tried, self.destroy.gained = former.destroy.tried, former.destroy.gained
 
     def run(self, limits: StepLimits, told: Callable[[Solution], bool]) -> None:
-        """Make steps until ``limits`` allows none or ``told``, which hears every better solution, says it is enough."""
+        """Make steps until ``limits`` allows none or ``told``, which gets every better solution, says it is enough."""
         try:
             while self._fill(limits):
                 done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
@@ -202,7 +157,6 @@ class LargeNeighbourhoodSearch:
             self.under_way.clear()
 
     def _fill(self, limits: StepLimits) -> bool:
-        """Begin as many repairs as may run at once; say whether any is under way."""
         while len(self.under_way) < self.most_running:
             allowed = limits(self.spent)
             if allowed is None:
@@ -242,14 +196,13 @@ class LargeNeighbourhoodSearch:
         return True
 
     def _tied_to(self, subproblem: Subproblem) -> Iterator[int]:
-        """Groups of the AppGroups that a subproblem decides about, and those whose pods ask something of its pods."""
         for app in subproblem.apps:
             yield from self.groups_of_apps[app]
         for group in subproblem.groups:
             yield from self.tied_groups.get(group, ())
 
     def _task(self, subproblem: Subproblem, chains: bool, seconds: float, work: float) -> RepairTask:
-        compact = self.random.random() < COMPACT
+        compact = self.random.random() < 0.25
         unhinted = self.dense.numa is not None and self.random.random() < UNHINTED
         return RepairTask(
             subproblem.dense,
@@ -257,7 +210,7 @@ class LargeNeighbourhoodSearch:
             subproblem.must,
             self.criterion,
             seconds,
-            min(work, CHAINS_WORK if chains else STEP_WORK),
+            min(work, 0.6 if chains else STEP_WORK),
             (self.seed + self.steps) % 2**31,
             compact,
             unhinted,
@@ -265,7 +218,6 @@ class LargeNeighbourhoodSearch:
         )
 
     def _take(self, future: Future[RepairResult]) -> bool:
-        """Put back what came of a repair; say whether the value or one before it got better."""
         each = self.under_way.pop(future, None)
         if each is None:
             return False  # lost with the executor
@@ -276,7 +228,8 @@ class LargeNeighbourhoodSearch:
             return False
         if found.fault is not None:
             raise SolverFault(f"in a neighbourhood: {found.fault}")
-        self.spent += max(found.work, LEAST_WORK)
+        # making a step, sending it and putting it back take a tenth of a second
+        self.spent += max(found.work, 0.03)
         if each.size is not None:
             each.size.learn(found, len(each.nodes))
         gain = self._put(each.subproblem, found)
@@ -284,10 +237,10 @@ class LargeNeighbourhoodSearch:
         return gain
 
     def _put(self, subproblem: Subproblem, found: RepairResult) -> bool:
-        """Accept what a repair found unless it makes things worse; say whether it makes them better.
+        """Accept the result of a repair unless it makes things worse; say whether it makes them better.
 
-        What a subproblem gains the whole gains, unless another one that was under way counts on the same domain being
-        in use, or has placed the same independent pods; so values are counted anew only where something is gained.
+        The whole gains as much as a subproblem, unless another one that was under way counts on the same domain being
+        in use, or has placed the same independent pods; so values are counted again only where something is gained.
         """
         solution = found.solution
         if solution is None or solution == subproblem.start:
@@ -308,7 +261,6 @@ class LargeNeighbourhoodSearch:
         return beats(self.dense, self.incumbent.values, before, self.criterion + 1)
 
     def _placed_once(self, taken: Solution, put: Solution) -> Solution:
-        """What is put, without independent pods that another subproblem has placed meanwhile."""
         surplus: Counter[int] = Counter()
         for sign, places in ((1, put), (-1, taken)):
             for (index, _), count in places.items():
@@ -323,6 +275,5 @@ class LargeNeighbourhoodSearch:
         return once.only(lambda index, node: once[index, node] > 0)
 
     def _lost(self, error: BaseException) -> None:
-        """An executor broke down: what was under way is lost, nothing else."""
         self.under_way.clear()
         self.pool.broke(error)

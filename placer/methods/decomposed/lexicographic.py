@@ -1,4 +1,4 @@
-"""The search for real clusters, value by value in their order: who gets how much of the time."""
+"""The search for real clusters, value by value in their order, and the time that each method gets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import random
 import time
 from collections.abc import Callable
-from functools import partial
 
 from placer.bounds import NamedBound
 from placer.dense import Dense, Solution, beats, score_solution
@@ -30,78 +29,21 @@ __all__ = ["search"]
 #: the values after it lasts only as long as it does.
 FOREMOST = 4.0
 
-#: Deterministic time that asking the master counts as, a bound and a layout.
-MASTER_WORK = (0.2, 4.0)
-
-#: What making a placement of a layout may take, in seconds or deterministic time.
-LAYING_OUT = 10.0
-
-#: Share of the time that is left that finding a layout may take; it is given up early where that would not be enough.
-#: The second one is where no blocks are equal: few layouts are found there.
-LAYING_OUT_SHARE, UNEQUAL_SHARE = 0.75, 0.25
-
-#: Share of what is left that the bound by the splits of AppGroups may take.
-SPLITS_SHARE = 0.25
-
-#: Assignments of AppGroups to areas that bring nothing, one after another, before something else is tried.
-IDLE_ASSIGNMENTS = 6
-
-#: Share of what is left that column generation may take.
-FILLING_SHARE = 0.5
-
-#: Share of what is left that packing by relax and fix may take.
-PACKING_SHARE = 0.5
-
-#: Deterministic time that it may take, in budgets.
-PACKING_WORK = 12.0
-
-#: Where no more than this share of a value waits, gangs are moved a few at a time before all are packed anew: that is
-#: mostly enough, and leaves pods nearer to each other.
-LITTLE_WAITS = 0.005
-
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
 
-#: Seconds of branch and cut by several workers before it begins anew, with other seeds.
-BRANCHED_SECONDS = 12.0
-
 #: Where the bound of branch and cut ends further below the value, as a share of it, it is not tried again.
 BRANCHED_NEAR = 0.03
-
-#: Share of what is left that branch and cut by one worker may take.
-BRANCHED_SHARE = 0.25
-
-#: Seconds before the time is over by which branch and cut is told to end: it looks at the clock now and then.
-BRANCHED_EARLY = 1.0
 
 #: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
-    """Find a placement near the best one, of a cluster of any size, and prove what can be proved.
+    """Find a placement near the best one, of a cluster of any size, and prove as much as possible.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    options
-        Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
-        the same events.
-    emit
-        Told every better solution at once, and every bound.
-
-    Returns
-    -------
-    str
-        ``proved``: every value met its bound. ``time``: a limit was reached. ``finished``: no limit was set, and the
-        whole model would be too large for a proof.
-
-    Raises
-    ------
-    SolverFault
-        The solver called a model infeasible or invalid that has a solution, or proved a bound that does not hold; or
-        the executor breaks down again and again.
+    As :func:`placer.methods.exact.search.search`; without a limit it returns ``finished`` where the whole model would
+    be too large for a proof. SolverFault also where the executor breaks down again and again.
     """
     pool = WorkerPool("inline" if options.workers == 1 else options.executor, options.workers)
     try:
@@ -111,7 +53,10 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 class DecomposedSearch(ExactSearch):
-    """The exact search with large neighbourhood search and the master beside the whole model."""
+    """The exact search with large neighbourhood search and the master next to the whole model.
+
+    Each method returns whether the value is proved afterwards, as far as those before it are.
+    """
 
     last_budget = 128.0
 
@@ -161,10 +106,9 @@ class DecomposedSearch(ExactSearch):
         return any(method(criterion, budget) for method in methods if not self.limits.over)
 
     def _of_the_tree(self, criterion: int, budget: float) -> list[Callable[[int, float], bool]]:
-        """Layouts of the master, homes and pooled pods.
+        """Where blocks are equal, layouts come first and seldom need anything else.
 
-        Where blocks are equal layouts are first, and seldom need anything else; elsewhere the model of pooled pods is,
-        while it is small, and layouts are left for later rounds.
+        Elsewhere the model of pooled pods does while it is small, and layouts are left for later rounds.
         """
         methods: list[Callable[[int, float], bool]] = [self.decide_homes, self.branched]
         if self.tree.sees_equal_blocks:
@@ -172,29 +116,28 @@ class DecomposedSearch(ExactSearch):
         return methods if self._few_pooled(criterion) and budget <= FIRST_BUDGET else [*methods, self.laid_out]
 
     def _of_gangs(self, criterion: int) -> list[Callable[[int, float], bool]]:
-        """What admits more gangs: all packed anew, and a few moved at a time, which is first where little waits."""
         known = self._known_bounds(criterion)
         waits = min(known, default=math.inf) - self.values[criterion]
-        little = waits <= LITTLE_WAITS * self.values[criterion]
+        little = waits <= 0.005 * self.values[criterion]
         return [self.gangs_relaxed, self.packed] if little else [self.packed, self.gangs_relaxed]
 
     def _few_pooled(self, criterion: int) -> bool:
-        """Whether the model of pooled pods tells all of a criterion, and is small."""
         steps = self._pooled_search(criterion)
         return steps is not None and steps.is_small
 
     def branched(self, criterion: int, budget: float) -> bool:
-        """Solve the model of pooled pods by branch and cut while it is small; say whether the value is proved then.
+        """Solve the model of pooled pods by branch and cut while it is small.
 
-        Where the clock ends it, it begins anew with other seeds: how long a tree takes is chance.
+        Where the clock ends it, it starts again with other seeds: the time that a tree takes is chance.
         """
         alone, began = self.options.workers == 1, time.monotonic()
         while criterion == self.proved and self._few_pooled(criterion) and not self.limits.over:
             left = WORK_SECONDS * budget + began - time.monotonic()
             # With one worker only nodes of its tree end it; else the clock does, also where the limit is one of work.
-            several = min(left, BRANCHED_SECONDS, WORK_SECONDS * self.limits.work)
-            seconds = BRANCHED_SHARE * self.limits.seconds if alone else several
-            seconds = min(seconds, self.limits.seconds - BRANCHED_EARLY)
+            # Several begin again now and then with other seeds. HiGHS looks at the clock seldom, so it ends early.
+            several = min(left, 12.0, WORK_SECONDS * self.limits.work)
+            seconds = 0.25 * self.limits.seconds if alone else several
+            seconds = min(seconds, self.limits.seconds - 1.0)
             if seconds <= 0:
                 break
             if self._branched_once(criterion, seconds, FOREMOST * budget):
@@ -204,7 +147,6 @@ class DecomposedSearch(ExactSearch):
         return False
 
     def _branched_once(self, criterion: int, seconds: float, work: float) -> bool:
-        """Say whether the value is proved then."""
         steps, name = self._pooled_search(criterion), self.dense.criteria[criterion][0]
         assert steps is not None
         known = self._known_bounds(criterion)
@@ -228,7 +170,7 @@ class DecomposedSearch(ExactSearch):
         return proved or self.met(criterion)
 
     def solve_unpooled(self, criterion: int, budget: float) -> bool:
-        """Solve the whole model where the small one of pooled pods was not; say whether the value is proved then."""
+        """Solve the whole model where no small one of pooled pods was solved."""
         return not self._few_pooled(criterion) and self.solve(criterion, budget)
 
     def building(self, budget: float) -> float:
@@ -236,21 +178,20 @@ class DecomposedSearch(ExactSearch):
         return min(self.limits.seconds / 2, 2 * budget)
 
     def bounded(self, criterion: int, _: float) -> bool:
-        """Ask the master for a bound; say whether the value is proved then."""
+        """Ask the master for a bound."""
         if self.dense.criteria[criterion][0] == "networkCost":
             return self._calls_bounded(criterion)
         if not self.tree.knows(criterion) or not self._everything_kept(criterion):
             return False
         bound = self.tree.bound(criterion, self.values, self.limits.seconds / 4)
-        self.limits.spent += MASTER_WORK[0]
+        self.limits.spent += 0.2
         if bound is not None:
             self._tell(bound)
         return self.met(criterion)
 
     def _calls_bounded(self, criterion: int) -> bool:
-        """Bound what calls cost by AppGroups alone, until all were looked at; say whether the value is proved then."""
         if self.areas is not None and not self.calls_bounded and self._everything_kept(criterion):
-            seconds, work = SPLITS_SHARE * self.limits.seconds, SPLITS_SHARE * self.limits.work
+            seconds, work = 0.25 * self.limits.seconds, 0.25 * self.limits.work
             before = self.areas.splits.spent
             bound, self.calls_bounded = self.areas.splits.cost_bound(seconds, work)
             self.limits.spent += self.areas.splits.spent - before
@@ -258,11 +199,11 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def assigned(self, criterion: int, budget: float) -> bool:
-        """Assign AppGroups to areas until that gains nothing any more; say whether the value is proved then."""
+        """Assign AppGroups to areas until that gains nothing any more."""
         if self.areas is None or self.dense.criteria[criterion][0] != "networkCost":
             return False
         idle, most, began, first = 0, budget / 2, time.monotonic(), self.areas.spent
-        while idle < IDLE_ASSIGNMENTS and not self.limits.over and self.areas.spent - first < most:
+        while idle < 6 and not self.limits.over and self.areas.spent - first < most:
             if self.options.workers > 1 and time.monotonic() - began > most:
                 break
             spent, values = self.areas.spent, self.values
@@ -277,12 +218,12 @@ class DecomposedSearch(ExactSearch):
         return False
 
     def refill(self, criterion: int, _: float) -> bool:
-        """Place independent pods anew on all nodes, once for each priority; say whether the value is proved then."""
+        """Place independent pods again on all nodes, once for each priority."""
         name, priority = self.dense.criteria[criterion]
         if name not in MAXIMISED or priority is None or priority in self.priorities_filled:
             return False
         self.priorities_filled.add(priority)
-        seconds, work = FILLING_SHARE * self.limits.seconds, FILLING_SHARE * self.limits.work
+        seconds, work = 0.5 * self.limits.seconds, 0.5 * self.limits.work
         found, spent = refilled(
             self.dense, self.solution, priority, seconds, work, self.options.workers, self.options.seed
         )
@@ -291,7 +232,7 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def _pooled_search(self, criterion: int) -> PooledSearch | None:
-        """Steps on the model of pooled pods for a criterion; None where that does not tell all, or is too large."""
+        """None where the model of pooled pods is not exact for the criterion, or too large."""
         if not self.pools or not self._everything_kept(criterion):
             return None
         reached = self.values[:criterion]
@@ -305,7 +246,7 @@ class DecomposedSearch(ExactSearch):
         return known
 
     def decide_homes(self, criterion: int, budget: float) -> bool:
-        """Decide homes anew, a few leaves at a time, until that gains nothing; say whether the value is proved then."""
+        """Decide homes again, a few leaves at a time, until that gains nothing."""
         steps = self._pooled_search(criterion)
         if steps is None:
             return False
@@ -330,15 +271,15 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def laid_out(self, criterion: int, budget: float) -> bool:
-        """Ask the master for placements as good as its bound; say whether the value is proved then."""
+        """Ask the master for placements as good as its bound."""
         if not self.tree.knows(criterion) or not self._everything_kept(criterion) or self.proved < criterion:
             return False
         began, before = time.monotonic(), self.limits.spent
         while not self.limits.over:
-            spent = self.limits.spent + MASTER_WORK[1]
-            share = LAYING_OUT_SHARE if self.tree.sees_equal_blocks else UNEQUAL_SHARE
+            spent = self.limits.spent + 4.0
+            share = 0.75 if self.tree.sees_equal_blocks else 0.25
             seconds = share * self.limits.seconds
-            found = self.tree.propose(criterion, self.values, seconds, self._solver(LAYING_OUT))
+            found = self.tree.propose(criterion, self.values, seconds, self._solver(10.0))
             self.limits.spent = spent
             if found is None:
                 break
@@ -349,14 +290,18 @@ class DecomposedSearch(ExactSearch):
         return self.met(criterion)
 
     def packed(self, criterion: int, budget: float) -> bool:
-        """Pack gangs of a priority, and of higher ones, leaf by leaf; say whether the value is proved then."""
+        """Pack gangs of a priority, and of higher ones, leaf by leaf."""
         (name, priority), former = self.dense.criteria[criterion], self.solution
-        if name != "admitted" or priority is None or not all(each in MAXIMISED for each, _ in self._to(criterion)):
+        if (
+            name != "admitted"
+            or priority is None
+            or not all(each in MAXIMISED for each, _ in self.dense.criteria[: criterion + 1])
+        ):
             return False
         lower = self._lower(criterion)
         stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
-        seconds = PACKING_SHARE * self.limits.seconds
-        work = min(PACKING_SHARE * self.limits.work, PACKING_WORK * budget)
+        seconds = 0.5 * self.limits.seconds
+        work = min(0.5 * self.limits.work, 12.0 * budget)
         self.packings += 1
         found, spent = relaxed_and_fixed(
             self.dense,
@@ -373,37 +318,31 @@ class DecomposedSearch(ExactSearch):
             self.offer(complete(self.dense, found, self.limits.deadline, former), name)
         return self.met(criterion)
 
-    def _to(self, criterion: int) -> tuple[tuple[str, int | None], ...]:
-        """The values up to one, that one included."""
-        return self.dense.criteria[: criterion + 1]
-
     def gangs_relaxed(self, criterion: int, budget: float) -> bool:
-        """Search a few leaves at a time where gangs may have a part of their pods; say whether the value is proved.
+        """Search a few leaves at a time where gangs may have a part of their pods.
 
-        What is reached there stays for the next time, whole gangs or not.
+        The solution reached there is kept for the next time, whole gangs or not.
         """
         if not relaxable(self.dense, criterion):
             return False
         name, former = self.dense.criteria[criterion][0], self.solution
         budget *= FOREMOST if criterion == self.proved else 1.0
         relaxation, steps = self._relaxed_steps(criterion)
-        if all(self._pods(gang) == 1 for gang in relaxation.gangs):
+        groups, classes = self.dense.groups, self.dense.classes
+        if all(sum(classes[index].size for index in groups[gang].classes) == 1 for gang in relaxation.gangs):
             return False
-        self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
+
+        def heard(solution: Solution) -> None:
+            whole = relaxation.restored(solution)
+            if whole is not None:
+                self.offer(whole, name)
+
+        self._run(steps, criterion, budget, heard)
         self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
         return self.met(criterion)
 
-    def _offer_whole(self, relaxation: GangRelaxation, phase: str, solution: Solution) -> None:
-        """Offer the whole gangs of a solution of a relaxation."""
-        whole = relaxation.restored(solution)
-        if whole is not None:
-            self.offer(whole, phase)
-
     def neighbourhoods(self, criterion: int, budget: float) -> bool:
-        """Search a few leaves at a time; say whether the value is proved then.
-
-        Where pooled pods tell all there were steps on those before, so it waits for the second round.
-        """
+        """Search a few leaves at a time; where the model of pooled pods is small, from the second round."""
         few = self._few_pooled(criterion)
         if few and budget <= FIRST_BUDGET:
             return False
@@ -417,10 +356,8 @@ class DecomposedSearch(ExactSearch):
     def _run(
         self, steps: LargeNeighbourhoodSearch, criterion: int, budget: float, heard: Callable[[Solution], None]
     ) -> None:
-        """Make steps within a budget, longer as long as what counts most gets better; ``heard`` is told each gain.
-
-        The budget is work, whatever the number of workers; several are also given up after so many seconds that it
-        would have been done by one, since steps may hang on more than their work (a busy machine, a slow executor).
+        """The budget is work; several workers also end after the seconds that one would need for it, since steps may
+        hang on more than their work (a busy machine, a slow executor).
         """
         alone, most, last = self.options.workers == 1, budget, time.monotonic()
 
@@ -443,7 +380,6 @@ class DecomposedSearch(ExactSearch):
         self.limits.spent += steps.spent
 
     def _relaxed_steps(self, criterion: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
-        """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
         former = self.relaxed.get(criterion)
         relaxation = GangRelaxation(self.dense, criterion, self.solution)
         start = relaxation.relaxed(self.solution)
@@ -461,10 +397,6 @@ class DecomposedSearch(ExactSearch):
         self.relaxed[criterion] = relaxation, steps
         return relaxation, steps
 
-    def _pods(self, group: int) -> int:
-        """New pods of a group."""
-        return sum(self.dense.classes[index].size for index in self.dense.groups[group].classes)
-
     def _steps(self, criterion: int) -> LargeNeighbourhoodSearch:
         start = self.steps_from(criterion)
         if criterion in self.steps:
@@ -476,18 +408,15 @@ class DecomposedSearch(ExactSearch):
         return self.steps[criterion]
 
     def steps_from(self, criterion: int) -> Solution:
-        """The solution without what lower priorities have; they get what is left when the steps are over."""
+        """The solution without lower priorities; they get the room that is left when the steps are over."""
         lower, classes = self._lower(criterion), self.dense.classes
         return self.solution.only(lambda index, _: classes[index].group not in lower)
 
     def _lower(self, criterion: int) -> frozenset[int]:
-        """Groups of lower priorities than a value is about, as far as nothing that stays may need them.
-
-        Their pods would hide the room that is stranded, and a gang that is held elsewhere would have to stay whole.
-        Pods that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12,
-        C14) stay.
+        """Pods of lower priorities would hide the room that is stranded, and a gang that is held elsewhere would have
+        to stay whole. Those that others may need are kept: by calls (C8), kubelets (C10), or neighbours (C12, C14).
         """
-        dense, counted = self.dense, self._to(criterion)
+        dense, counted = self.dense, self.dense.criteria[: criterion + 1]
         if dense.criteria[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
             return frozenset()
         lowest = min((-math.inf if priority is None else priority) for _, priority in counted)
@@ -498,6 +427,5 @@ class DecomposedSearch(ExactSearch):
         )
 
     def _goes_alone(self, index: int) -> bool:
-        """Whether nothing that stays can miss pods of a class."""
         one = self.dense.classes[index]
         return one.zones < 0 and one.neighbours < 0 and index not in self.dense.workload_of

@@ -1,9 +1,7 @@
-"""Fillings of nodes: which multisets of pods one node can hold, and the best one for given prices of pods.
+"""Fillings of nodes: the multisets of pods that one node can hold, and the best one for given prices of pods.
 
-Where thousands of pods that no gang, tier limit or call ties together wait for nodes that differ, the whole queue is a
-cutting-stock problem in several resources: nodes of equal room are one kind of stock, pods of equal demands one kind of
-item, and a filling is a pattern. There are far too many to write down; column generation
-(:mod:`placer.methods.decomposed.column_generation`) asks for those that the prices of its linear program want.
+The queue is a cutting-stock problem: nodes of equal room are one kind of stock, pods of equal demands one kind of item,
+a filling is a pattern, and :mod:`placer.methods.decomposed.column_generation` asks for the best ones.
 """
 
 from __future__ import annotations
@@ -14,28 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
+from placer.dense.model import IntArray
 from placer.linear import IntegerProgram, Row
+from placer.methods.exact.variables import limited_solver
 from placer.symmetry import grouped, partition_rows
 
 __all__ = ["Filling", "FillingProblem", "Pricing", "make_filling_problem"]
 
-IntArray = npt.NDArray[np.int64]
-
-#: More kinds of nodes than this are not looked at: each costs a knapsack in every round of prices.
-MOST_KINDS = 64
-
-#: Shapes that a knapsack chooses among, those that lose least at the prices; and its deterministic time.
-CANDIDATES, KNAPSACK_WORK = 30, 0.03
-
-#: What a unit of weight counts of a higher priority than the one that is decided, of that one, and of lower ones.
-ABOVE, HERE, BELOW = 256, 64, 1
-
 
 @dataclass(frozen=True)
 class Filling:
-    """What one node of a kind holds: ``pods`` is int64, shape (shapes,), how many of each."""
+    """Pods of each shape on a node of a kind; ``pods`` is int64, shape (shapes,)."""
 
     kind: int
     pods: IntArray
@@ -48,25 +38,25 @@ class FillingProblem:
     Parameters
     ----------
     classes
-        Per shape the classes of pods that have it, those that are bound first in front.
+        Per shape, those that are bound first in front.
     size
-        int64, shape (shapes,): pods of each shape, those that are placed already included.
+        int64, shape (shapes,): placed pods included.
     gain
-        int64, shape (shapes,): what a placed pod counts.
+        int64, shape (shapes,): worth of a placed pod.
     request
         int64, shape (shapes, resources).
     nodes
-        Per kind the indices of its nodes.
+        Per kind.
     room
-        int64, shape (kinds, resources): what a node of the kind has for these pods.
+        int64, shape (kinds, resources): room of a node for these pods.
     most
-        int64, shape (shapes, kinds): how many pods of the shape one node of the kind could hold.
+        int64, shape (shapes, kinds): most pods on one node.
     queues
-        Per capability that concerns them: shape to what a pod takes of it, and what there is (C11).
+        Per capability (C11): shape to the request of a pod, and the room.
     held
-        The pods that are placed and not decided anew.
+        The pods that are placed and not decided again.
     fillings
-        What nodes hold now.
+        Those of nodes now.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -98,21 +88,9 @@ def independent(dense: Dense, group: int) -> bool:
 
 
 def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> FillingProblem | None:
-    """Free all independent pods and hold the others where they are.
+    """Free all independent pods and hold the others; None: nothing to decide, or too many kinds of nodes.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules.
-    priority
-        Pods of this priority count, those of a higher one count more and those of lower ones hardly.
-
-    Returns
-    -------
-    FillingProblem | None
-        None where there is nothing to decide, or nodes are of too many kinds.
+    Pods of this priority count, those of a higher one count more and those of lower ones hardly.
     """
     groups = (dense.groups[group] for group in range(len(dense.groups)) if independent(dense, group))
     shapes = grouped(sorted(index for group in groups for index in group.classes), lambda index: _shape(dense, index))
@@ -120,7 +98,6 @@ def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> Fil
 
 
 def _shape(dense: Dense, index: int) -> tuple[object, ...]:
-    """Classes of equal ones are one shape."""
     one = dense.classes[index]
     return dense.groups[one.group].priority, one.request.tobytes(), one.mask, one.weight, tuple(dense.rows_of[index])
 
@@ -147,7 +124,8 @@ class _ProblemBuilder:
         kinds = partition_rows(np.concatenate((self.room.view(np.uint8), np.packbits(masks, axis=0).T), axis=1))
         most = np.array([self._most(shape, kinds.first) for shape in range(len(self.first))], dtype=np.int64)
         useful = np.flatnonzero(most.any(axis=0))
-        if not 0 < len(useful) <= MOST_KINDS:
+        # each kind costs a knapsack in every round of prices
+        if not 0 < len(useful) <= 64:
             return None
         kind = np.full(len(kinds.first), -1, dtype=np.int64)
         kind[useful] = np.arange(len(useful))
@@ -166,13 +144,11 @@ class _ProblemBuilder:
         )
 
     def _gain(self, index: int) -> int:
-        """What a pod of a class counts."""
         one = self.dense.classes[index]
         priority = self.dense.groups[one.group].priority
-        return one.weight * (HERE if priority == self.priority else ABOVE if priority > self.priority else BELOW)
+        return one.weight * (64 if priority == self.priority else 256 if priority > self.priority else 1)
 
     def _most(self, shape: int, nodes: IntArray) -> IntArray:
-        """How many pods of a shape each of some nodes could hold: int64, shape (nodes,)."""
         asked, mask = np.flatnonzero(self.request[shape]), self.dense.masks[self.dense.classes[self.first[shape]].mask]
         count = np.full(len(nodes), self.size[shape])
         if len(asked):
@@ -181,7 +157,6 @@ class _ProblemBuilder:
         return found
 
     def _queues(self) -> Iterator[tuple[dict[int, int], int]]:
-        """The capabilities that bind shapes, without what is held."""
         taken: Counter[int] = Counter()
         for (index, _), count in self.held.items():
             for number, amount in self.dense.rows_of[index]:
@@ -193,7 +168,6 @@ class _ProblemBuilder:
                 yield amounts, row.room - taken[number]
 
     def _fillings(self, kind: IntArray) -> Iterator[Filling]:
-        """What nodes hold of the shapes, each filling once."""
         by_node: dict[int, Counter[int]] = defaultdict(Counter)
         for (index, node), count in self.solution.items():
             if index in self.shape_of:
@@ -206,17 +180,10 @@ class _ProblemBuilder:
 
 
 class Pricing:
-    """Knapsacks: which filling of a kind of nodes is worth most at given prices of pods.
+    """Knapsacks: the filling of a kind of nodes that is worth most at given prices of pods.
 
-    The relaxation of the knapsack is solved first: it says what room is worth, and so which shapes lose least; the
-    solver then chooses among these alone, within a little deterministic time. On nodes of four resources and a dozen
-    pods that is optimal nearly always, while filling by density or by dynamic programming over rounded room lost
-    one to four percent of a node.
-
-    Parameters
-    ----------
-    problem
-        Shapes and kinds.
+    The relaxation of the knapsack prices room, and so says which shapes lose least; the solver chooses among these
+    alone.
     """
 
     def __init__(self, problem: FillingProblem) -> None:
@@ -224,7 +191,7 @@ class Pricing:
         self.programs: dict[int, IntegerProgram] = {}
 
     def relaxed(self, kind: int, prices: IntArray) -> tuple[int, npt.NDArray[np.float64]]:
-        """Bound the worth of a filling, and price the room of a node of a kind: float64, shape (resources,)."""
+        """Upper bound of the worth of a filling, and prices of room of a node: float64, shape (resources,)."""
         program = self.programs.get(kind)
         if program is None:
             program = self.programs[kind] = self._program(kind)
@@ -242,34 +209,15 @@ class Pricing:
     def best(
         self, kind: int, prices: IntArray, most: IntArray, worth: npt.NDArray[np.float64], seed: int, effort: int = 1
     ) -> tuple[IntArray, float]:
-        """Find a filling of a kind of nodes.
+        """Find a filling of a kind of nodes: int64, shape (shapes,), and the deterministic time.
 
-        Parameters
-        ----------
-        kind
-            The kind.
-        prices
-            int64, shape (shapes,), at least 0: worth of a pod.
-        most
-            int64, shape (shapes,): pods of each shape that it may hold.
-        worth
-            float64, shape (resources,): prices of room, which say what a pod must be worth to be looked at.
-        seed
-            Of the solver.
-        effort
-            How many times the usual candidates and time.
-
-        Returns
-        -------
-        tuple[IntArray, float]
-            int64, shape (shapes,), and the deterministic time it took.
+        ``worth`` is float64, prices of room per resource, which decide the shapes that are looked at; ``effort`` a
+        factor for candidates and time.
         """
-        from ortools.sat.python import cp_model
-
         cost = self.problem.request @ worth
         able = np.flatnonzero((most > 0) & (prices > 0))
         lost = (cost[able] - prices[able]) / np.maximum(cost[able], 1e-9)
-        chosen = able[np.argsort(lost, kind="stable")[: CANDIDATES * effort]]
+        chosen = able[np.argsort(lost, kind="stable")[: 30 * effort]]
         filling = np.zeros(len(prices), dtype=np.int64)
         if not len(chosen):
             return filling, 0.0
@@ -280,12 +228,9 @@ class Pricing:
             if any(amounts):
                 model.add(cp_model.LinearExpr.weighted_sum(pods, amounts) <= room)
         model.maximize(cp_model.LinearExpr.weighted_sum(pods, prices[chosen].tolist()))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = seed
-        solver.parameters.cp_model_probing_level = 0
-        solver.parameters.max_presolve_iterations = 1
-        solver.parameters.max_deterministic_time = KNAPSACK_WORK * effort
+        solver = limited_solver(
+            work=0.03 * effort, random_seed=seed, cp_model_probing_level=0, max_presolve_iterations=1
+        )
         status = solver.solve(model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             filling[chosen] = [solver.value(each) for each in pods]

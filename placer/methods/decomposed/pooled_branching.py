@@ -1,11 +1,7 @@
-"""The model of pooled pods solved by branch and cut, with HiGHS: where CP-SAT is slow to prove, this often is not.
+"""The model of pooled pods solved by branch and cut, with HiGHS: it often proves where CP-SAT is slow.
 
-Most of these models are decided at the root of the tree, by cuts; how soon a placement is found that is as good as the
-bound is chance. So each worker has a tree of its own, with another seed, and the first one to prove its best ends all.
-Every other tree sets out from nothing: some that are not proved in half a minute from their optimum are in seconds
-without it, and the other way round.
-What is found keeps all rows in whole numbers. The bound is that of a solver which calculates in floats: it is believed
-within :data:`SLACK`, as that of ``milp`` is.
+The time to a good placement is chance, so each worker has a tree with a seed of its own, and the first one to prove its
+best ends all. Every other tree starts without the known placement. The bound is one of floats, within :data:`SLACK`.
 """
 
 from __future__ import annotations
@@ -28,9 +24,6 @@ __all__ = ["BranchedSolution", "branch_and_cut"]
 #: for each: it has nothing else by which it ends at the same place each time.
 ITERATIONS, NODES = 3_000, 50
 
-#: Nodes where seconds end it.
-MOST_NODES = 2**31 - 1
-
 #: What is reported as the bound may be so much too high: all values are whole numbers.
 SLACK = 1e-4
 
@@ -40,19 +33,7 @@ MOST_TREES = 4
 
 @dataclass(frozen=True)
 class BranchedSolution:
-    """What came of it.
-
-    Parameters
-    ----------
-    solution
-        The best one found; None: none was.
-    bound
-        What the value is never below; None: nothing is known.
-    optimal
-        Whether the solution is as good as the bound.
-    work
-        Deterministic time.
-    """
+    """The answer of branch and cut; ``work`` is deterministic time."""
 
     solution: Solution | None
     bound: int | None
@@ -71,33 +52,15 @@ def branch_and_cut(
     workers: int,
     seed: int,
 ) -> BranchedSolution:
-    """Minimise what a model aims at.
+    """Minimise ``value``, the objective of a model; SolverFault where the solver says that there is no solution.
 
-    Parameters
-    ----------
-    model, value
-        The model, and the expression that it aims at.
-    known
-        Bounds of the expression that are proved: what reaches one is the best. They are no rows of the program: with
-        such a row every point of the relaxation is as good as the next, and trees take several times as long.
-    solution
-        To set out from; it places everything, and as well as the model keeps.
-    seconds, work
-        Limits; with one worker nothing depends on the clock before the seconds are over.
-    workers
-        How many trees at once, :data:`MOST_TREES` at most.
-    seed
-        Of the first tree.
-
-    Raises
-    ------
-    SolverFault
-        The solver says that there is no solution.
+    Proved bounds (``known``) are no rows of the program: with such a row trees take several times as long. The start
+    places everything. With one worker nothing depends on the clock before the seconds are over.
     """
     program, columns = model.as_integer_program(value)
     best = max(known, default=-math.inf)
     start, ended = model.encode(solution), Event()
-    nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else MOST_NODES
+    nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else 2**31 - 1
 
     def tree(number: int) -> Branched:
         first = start if number % 2 == 0 else None
@@ -114,7 +77,6 @@ def branch_and_cut(
 
 
 def _best_of(trees: Sequence[Branched], model: PooledModel, columns: ColumnSum) -> BranchedSolution:
-    """The best solution and the best bound of several trees."""
     if any(each.infeasible for each in trees):
         raise SolverFault("branch and cut calls a model of pooled pods infeasible that has a solution")
     points = [each.values for each in trees if each.values is not None]

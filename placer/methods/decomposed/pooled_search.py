@@ -1,9 +1,6 @@
-"""Homes decided anew, a few leaves at a time: large neighbourhood search on the model of pooled pods.
+"""Homes decided again, a few leaves at a time: large neighbourhood search on the model of pooled pods.
 
-A step holds what has its home in other leaves, and what is on their nodes; all other homes are decided anew together
-with pods that no leaf ties. Where it looks at all leaves it is the whole, and its optimum is one.
-
-Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
+A step fixes the homes in other leaves and the pods on their nodes; on all leaves it is the whole model.
 """
 
 from __future__ import annotations
@@ -17,27 +14,12 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
 from placer.methods.exact.pooled_model import PooledModel
+from placer.methods.exact.variables import limited_solver, set_hint
 
 __all__ = ["PooledSearch", "StepBudget"]
 
-#: Deterministic time of a step.
-STEP_WORK = 0.6
-
-#: What a step counts as at least.
-LEAST_WORK = 0.05
-
-#: Leaves of the first step, and of the smallest one; after a step that was solved to the end it is some more.
-FIRST, LEAST, MORE = 10, 3, 0.1
-
-#: After so many steps without gain, all of as many leaves as can be solved to the end or not, they are given up; where
-#: the whole is small, and can be decided by itself, it is after fewer.
-IDLE, FEW_IDLE = 24, 6
-
 #: With no more columns than this the whole is small.
 FEW_COLUMNS = 12_000
-
-#: A step of leaves of one domain, else of leaves anywhere.
-TOGETHER = 0.6
 
 #: With more columns it is not tried: a step would take longer to be made than to be solved.
 MOST_COLUMNS = 60_000
@@ -48,7 +30,7 @@ StepBudget = Callable[[], tuple[float, float] | None]
 
 @dataclass(frozen=True)
 class _SolvedStep:
-    """What came of a step: values of all variables, None where none were found; whether solved to the end; its work."""
+    """Result of a step: values of all variables, None where none were found; whether solved to the end; its work."""
 
     values: list[int] | None
     value: int
@@ -57,34 +39,10 @@ class _SolvedStep:
 
 
 class PooledSearch:
-    """Steps on one value of one instance; who asks has to know that everything is placed.
+    """Steps on one value of an instance of which everything is placed; :meth:`PooledModel.knows` must hold.
 
-    Parameters
-    ----------
-    dense
-        The instance; :meth:`PooledModel.knows` must say so.
-    criterion
-        Index into ``Dense.criteria``: one of the values after ``placed``.
-    reached
-        Values before it, which stay.
-    workers
-        How many steps may be under way at once.
-    chance
-        Source of all chance.
-
-    Attributes
-    ----------
-    columns
-        How many columns the model has, about.
-    is_far
-        Whether what was tried on the whole has found its bound far from the value; whoever tried it says so.
-    spent
-        Deterministic time so far.
-
-    Raises
-    ------
-    TooLarge
-        It would have too many columns.
+    ``reached`` values before it are kept. Who searches the whole model says that a bound ``is_far`` from the value.
+    TooLarge where it would have too many columns.
     """
 
     def __init__(
@@ -100,7 +58,7 @@ class PooledSearch:
         self.is_far = False
         self.spent = 0.0
         self._values: list[int] = []
-        self._size = float(FIRST)
+        self._size = 10.0
         self.idle = 0
 
     @property
@@ -109,42 +67,29 @@ class PooledSearch:
         return self.columns <= FEW_COLUMNS and not self.is_far
 
     def improved(self, solution: Solution, budget: StepBudget, told: Callable[[Solution], bool]) -> None:
-        """Make steps from a solution that places everything, until nothing is gained any more.
-
-        Parameters
-        ----------
-        solution
-            To start from.
-        budget
-            Asked before each step.
-        told
-            Told each gain; says whether that is enough.
-        """
+        """Make steps until nothing is gained any more, or ``told``, which gets each gain, says it is enough."""
         self._begin(solution)
         with ThreadPoolExecutor(self.workers) as threads:
-            while self.idle < (FEW_IDLE if self.is_small else IDLE) and (left := budget()) is not None:
+            while self.idle < (6 if self.is_small else 24) and (left := budget()) is not None:
                 if self._gained(threads, left) and told(self.program.read(self._values)):
                     return
 
     def _gained(self, threads: ThreadPoolExecutor, left: tuple[float, float]) -> bool:
-        """Make a step with each worker; say whether one of them gained anything."""
         drawn = [(self._drawn(), self.chance.randrange(2**31)) for _ in range(self.workers)]
         steps = list(threads.map(lambda each: self._step(each[0], left, each[1]), drawn))
         self.spent += max(step.work for step in steps)
         return self._taken(steps)
 
     def _begin(self, solution: Solution) -> None:
-        """Set out from a solution."""
         values = self.model.encode(solution)
         counts = self.program.counts.values()
         if not self._values or any(values[each.index] != self._values[each.index] for each in counts):
             self._values, self.idle = values, 0
 
     def _drawn(self) -> frozenset[int]:
-        """Leaves for a step: of one domain above leaves, as far as it has so many, or anywhere."""
         leaves = self.program.leaves
         size = min(int(self._size), len(leaves))
-        if self.chance.random() < TOGETHER:
+        if self.chance.random() < 0.6:
             above = int(self.parent[self.chance.choice(leaves)])
             near = [leaf for leaf in leaves if int(self.parent[leaf]) == above]
             chosen = self.chance.sample(near, min(size, len(near)))
@@ -153,10 +98,9 @@ class PooledSearch:
         return frozenset(self.chance.sample(leaves, size))
 
     def _taken(self, steps: Sequence[_SolvedStep]) -> bool:
-        """Take the best of some steps unless it is worse; say whether it is better."""
         before = self.value.at(lambda variable: self._values[variable.index])
         ends = sum(step.optimal for step in steps)
-        self._size = max(LEAST, self._size * (1 + MORE) if 2 * ends > len(steps) else self._size * (1 - MORE))
+        self._size = max(3, self._size * 1.1 if 2 * ends > len(steps) else self._size * 0.9)
         self._size = min(self._size, len(self.program.leaves))
         found = min((step for step in steps if step.values is not None), key=lambda step: step.value, default=None)
         better = found is not None and found.value < before
@@ -166,25 +110,17 @@ class PooledSearch:
         return better
 
     def _step(self, leaves: frozenset[int], left: tuple[float, float], seed: int) -> _SolvedStep:
-        """Solve the model with what is in other leaves held."""
         model = self.model.proto.clone()
         for index, leaf in self.program.leaf_of.items():
             if leaf not in leaves:
                 domain = model.proto.variables[index].domain
                 domain.clear()
                 domain.extend([self._values[index]] * 2)
-        hint = model.proto.solution_hint
-        hint.vars.extend(range(len(self._values)))
-        hint.values.extend(self._values)
-        solver = cp_model.CpSolver()
-        parameters = solver.parameters
-        parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
+        set_hint(model, self._values)
         seconds, work = left
-        parameters.max_deterministic_time = min(STEP_WORK, work)
-        if seconds < float("inf"):
-            parameters.max_time_in_seconds = max(0.01, seconds)
+        solver = limited_solver(work=min(0.6, work), seconds=seconds, random_seed=seed, linearization_level=2)
         status = solver.solve(model)
-        work = max(LEAST_WORK, solver.response_proto.deterministic_time)
+        work = max(0.05, solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return _SolvedStep(None, 0, status == cp_model.INFEASIBLE, work)
         found = list(solver.response_proto.solution)

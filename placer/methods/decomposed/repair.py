@@ -1,11 +1,10 @@
-"""Repair: a subproblem is decided anew, by CP-SAT or by ejection chains, on one thread.
+"""Repair: a subproblem is decided again, by CP-SAT or by ejection chains, on one thread.
 
-Tasks and results are all that a worker needs and gives, and both can be pickled, so a repair runs on any machine.
+Tasks and results can be pickled, so a repair runs on any machine.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 
@@ -15,39 +14,19 @@ from ortools.sat.python import cp_model
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import TooLarge
 from placer.methods.exact.search import ExactModel, Must
-from placer.methods.exact.variables import Linear
+from placer.methods.exact.variables import Linear, limited_solver
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["RepairResult", "RepairTask", "repair"]
 
-#: How near to the most compactness is near enough, as a share of it.
-COMPACT_GAP = 0.02
-
-#: How often a subproblem is solved where kubelets refuse what comes of it (C10).
-TRIES = 6
-
 
 @dataclass(frozen=True)
 class RepairTask:
-    """A subproblem, and how it is to be repaired.
+    """A subproblem, and how it is to be repaired; values before ``criterion`` must not get worse.
 
-    Parameters
-    ----------
-    dense, start, must
-        Of a :class:`~placer.methods.decomposed.subproblem.Subproblem`.
-    criterion
-        The value that is to get better; those before it must not get worse.
-    seconds, work
-        Most wall-clock and deterministic time; infinite: no limit.
-    seed
-        Of the solver.
-    compact
-        Beside the value, leave the room that is left in few leaves.
-    unhinted
-        Look for a solution without a hint: what comes of it is seldom the start once more.
-    chains
-        Repair by ejection chains over NUMA zones instead of a model.
+    ``work`` is deterministic time. ``compact``: also gather the remaining room in few leaves. ``unhinted``: the result
+    is seldom the start once more. ``chains``: by ejection chains over NUMA zones instead of a model.
     """
 
     dense: Dense
@@ -64,22 +43,9 @@ class RepairTask:
 
 @dataclass(frozen=True)
 class RepairResult:
-    """What a repair found.
+    """The result of a repair: a solution no worse than the start, or None, and the growth of each value.
 
-    Parameters
-    ----------
-    solution
-        Of the subproblem, no worse than the start; None: none was found in time.
-    gains
-        How much each value is larger than at the start; empty without a solution.
-    optimal
-        Whether nothing in the subproblem is better.
-    too_large
-        The model was not built.
-    work
-        Deterministic time it took.
-    fault
-        What the solver said that cannot be; None: nothing.
+    ``work`` is deterministic time; ``fault`` an impossible answer of the solver.
     """
 
     solution: Solution | None
@@ -110,7 +76,7 @@ def _by_model(task: RepairTask) -> RepairResult:
     except TooLarge:
         return RepairResult(None, too_large=True)
     work, end = 0.0, time.monotonic() + task.seconds
-    for _ in range(TRIES):
+    for _ in range(6):
         solver = _solver(task, task.work - work, end - time.monotonic(), most)
         model.hint(task.start)
         if task.unhinted:
@@ -134,42 +100,28 @@ def _by_model(task: RepairTask) -> RepairResult:
 
 
 def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
-    """The model of a task, and the most that its compactness can be."""
     model = ExactModel(task.dense, task.must, task.seconds / 2, criterion=task.criterion)
     for before in range(task.criterion):
         model.keep(before, start[before])
     compact = task.compact and task.dense.criteria[task.criterion][0] in MAXIMISED
     row = _compactness(task, model) if compact else None
     model.aim(task.criterion, row)
-    return model, 0 if row is None else model.most(row)
+    return model, 0 if row is None else model.highest(row)
 
 
 def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_model.CpSolver:
-    """A solver with the limits that are left; ``most`` is the most that compactness can be."""
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = 1
-    parameters.random_seed = task.seed
     # A subproblem is small and one of many: presolving it thoroughly takes longer than solving it.
-    parameters.cp_model_probing_level = 0
-    parameters.max_presolve_iterations = 1
-    if _linear(task):
-        parameters.linearization_level = 2
-    parameters.absolute_gap_limit = COMPACT_GAP * most
-    parameters.max_deterministic_time = max(1e-6, work)
-    if seconds < math.inf:
-        parameters.max_time_in_seconds = max(0.01, seconds)
+    solver = limited_solver(
+        work=work, seconds=seconds, random_seed=task.seed, cp_model_probing_level=0, max_presolve_iterations=1
+    )
+    solver.parameters.absolute_gap_limit = 0.02 * most
+    dense = task.dense
+    if dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None:
+        solver.parameters.linearization_level = 2  # measured where pods are only counted
     return solver
 
 
-def _linear(task: RepairTask) -> bool:
-    """Whether all rows go into the solver's linear relaxation: measured where pods are counted and nothing else is."""
-    dense = task.dense
-    return dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None
-
-
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:
-    """Placed weight, in twentieths of a node, worth more where less room is left: the emptiest leaves get emptier."""
     free = task.dense.free.astype(np.float64)
     for (index, node), count in task.start.items():
         free[node] -= task.dense.classes[index].request * count

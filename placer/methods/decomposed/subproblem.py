@@ -1,15 +1,8 @@
-"""A subproblem: some nodes and groups are decided anew, the rest is held fast; it is an instance of its own.
+"""A subproblem: some nodes and groups are decided again and the rest is fixed; it is an instance of its own.
 
-What stays where it is becomes running pods: it holds room, ports, capability and links, counts towards what its gang
-needs, calls and is called, and says where its scopes are. What is free again, or pending, may go to the chosen nodes
-only. So a neighbourhood needs no model of its own, and every rule holds in it by the same code. Example: of a gang of 8
-with 5 pods on nodes that are not freed, 3 are left to place, and the 5 count towards its minimum.
-
-What is left of anything is read from the incumbent while what is freed is away
-(:meth:`~placer.methods.partial.PartialSolution.without`); nothing is counted beside it.
-
-It has no more nodes than it needs: those that are freed, and per leaf on which one of its scopes has pods that stay one
-node without room that stands for them. So it is small enough to be sent to another machine.
+Fixed pods become running pods, so every rule holds in it by the same code. Example: of a gang of 8 with 5 fixed pods, 3
+are left to place, and the 5 count towards its minimum. It has the nodes that are freed, and per leaf on which one of
+its scopes has fixed pods one node without room that stands for them: small enough to be sent to another machine.
 """
 
 from __future__ import annotations
@@ -21,7 +14,6 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import (
     Call,
@@ -37,6 +29,7 @@ from placer.dense import (
     Workload,
 )
 from placer.dense.dense_neighbours import DenseNeighbours
+from placer.dense.model import BoolArray, IntArray
 from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import Units
 from placer.methods.decomposed.incumbent_state import IncumbentState
@@ -46,27 +39,15 @@ from placer.methods.partial import SharedRoom
 
 __all__ = ["Subproblem", "make_subproblem"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 K = TypeVar("K", str, int)
 
 
 @dataclass(frozen=True)
 class Subproblem:
-    """A subproblem, and the way back to the whole instance.
+    """A subproblem, and the way back to the whole instance: node, class and group that each of ``dense`` stems from.
 
-    Parameters
-    ----------
-    dense
-        The subproblem as an instance.
-    start
-        What is free again, where it was: a solution of ``dense``.
-    must
-        What the pods that are held fast ask of ``dense``: that their groups and subgroups stay ready, and callees near.
-    nodes, classes, groups
-        Node, class and group of the whole instance that each of ``dense`` stems from.
-    apps
-        AppGroups of the whole instance that it decides about.
+    ``start`` has the freed pods, where they were; ``must`` the demands of the fixed pods: that their groups stay ready,
+    and callees near. It decides about the AppGroups ``apps``.
     """
 
     dense: Dense
@@ -90,20 +71,10 @@ def make_subproblem(
     locked: Collection[int] = (),
     slack: bool = True,
 ) -> Subproblem:
-    """Free what is on some nodes, and what is pending of some groups; hold everything else.
+    """Free the pods on some nodes, and the pending pods of some groups; fix everything else.
 
-    Parameters
-    ----------
-    incumbent
-        The whole instance and a solution of it that keeps all rules.
-    nodes
-        Where pods are freed and where they may go.
-    pending
-        Groups whose pods that wait may be placed.
-    locked
-        Groups of which nothing is freed or placed, wherever it is, because another subproblem decides about them.
-    slack
-        Whether it may use what queues and links have left; else only what its own pods had of it.
+    Another subproblem decides about ``locked`` groups. Without ``slack`` only the shares that its own pods had of
+    queues and links may be used.
     """
     dense, there, fixed = incumbent.dense, incumbent.there(nodes), frozenset(locked)
     freed = there.only(lambda index, _: dense.classes[index].group not in fixed)
@@ -115,20 +86,8 @@ def make_subproblem(
 
 
 class _SubproblemBuilder:
-    """What stays, and the numbers that classes, groups, subgroups, scopes and nodes get.
-
-    Parameters
-    ----------
-    rest
-        The incumbent without what is freed.
-    nodes
-        Where pods may go.
-    pending
-        Groups whose pods that wait may be placed.
-    freed, held
-        What was on the nodes and is free again, and what is there still.
-    spare
-        What queues and links have to keep; None: nothing.
+    """What is fixed, and the numbers that classes, groups, subgroups, scopes and nodes get; ``rest`` is without freed
+    pods.
     """
 
     def __init__(
@@ -154,7 +113,6 @@ class _SubproblemBuilder:
         self._stand_ins()
 
     def _sizes(self, pending: Iterable[int]) -> dict[int, int]:
-        """Class to its pods that are decided: those that are freed, and of pending groups those that wait."""
         size: Counter[int] = Counter()
         for (index, _), count in self.freed.items():
             size[index] += count
@@ -164,7 +122,6 @@ class _SubproblemBuilder:
         return +size
 
     def _stand_ins(self) -> None:
-        """Choose the nodes: those that are freed, and per leaf with pods that stay one that stands for them."""
         unit = self.dense.span_leaf
         self.scopes = sorted(
             {self.dense.groups[group].scope for group in self.groups}
@@ -182,7 +139,6 @@ class _SubproblemBuilder:
         self.unit_number = {unit: self.node_number[node] for unit, node in stand_in.items()}
 
     def _fast(self, index: int) -> list[int]:
-        """Nodes of the pods of a scope that stay, running ones and ours, one per pod."""
         scope = self.dense.scopes[index]
         found = list(scope.bound)
         for each in scope.classes:
@@ -226,7 +182,6 @@ class _SubproblemBuilder:
         )
 
     def _must(self, surplus: dict[tuple[int, int], int]) -> Must:
-        """What the pods that stay ask for."""
         groups, subs = self.dense.groups, self.dense.sub_groups
         return Must(
             frozenset(number for group, number in self.group_number.items() if self._held(groups[group].classes)),
@@ -235,13 +190,11 @@ class _SubproblemBuilder:
         )
 
     def _neighbours(self) -> DenseNeighbours | None:
-        """What the classes ask of each other, beside the pods that stay."""
         if self.rest.neighbours is None or all(self.dense.classes[index].neighbours < 0 for index in self.classes):
             return None
         return self.rest.neighbours.beside(self.nodes, self.class_number)
 
     def _held_pods(self, numa: DenseNuma) -> dict[int, tuple[Units, ...]]:
-        """Node of the subproblem to the pods that stay there, as its kubelet sees them (C10)."""
         by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for index, node, count in self.held.in_order():
             by_node[node].append((index, count))
@@ -249,7 +202,6 @@ class _SubproblemBuilder:
         return {node: pods for node, pods in found.items() if pods}
 
     def _with_domains(self, inner: Dense) -> Dense:
-        """Keep the domains that hold a node of the subproblem, and the root."""
         tree = self.dense.domains
         begin, end = np.searchsorted(self.nodes, tree.begin), np.searchsorted(self.nodes, tree.end)
         kept = np.flatnonzero((end > begin) | (np.arange(len(begin)) == tree.root))
@@ -266,11 +218,9 @@ class _SubproblemBuilder:
         return replace(inner, domains=domains, leaf=number[inner.leaf])
 
     def _free(self, chosen: BoolArray) -> IntArray:
-        """Room to be used: all that chosen nodes have, none on those that stand for pods that stay."""
         return np.where(chosen[:, None], self.rest.free[self.nodes], 0)
 
     def _held(self, classes: Iterable[int]) -> int:
-        """Pods of some classes that stay where they are."""
         return sum(self.rest.placed[index] for index in classes)
 
     def _class(self, index: int) -> PodClass:
@@ -296,14 +246,12 @@ class _SubproblemBuilder:
         )
 
     def _held_by_role(self, group: DenseGroup) -> Counter[str]:
-        """Role to its pods that stay."""
         found: Counter[str] = Counter()
         for index in group.classes:
             found[self.dense.classes[index].role] += self.rest.placed[index]
         return found
 
     def _ready_by_policy(self, group: DenseGroup) -> Counter[int]:
-        """Policy to its subgroups that are ready by the pods that stay."""
         subs = (self.dense.sub_groups[sub] for sub in group.sub_groups)
         return Counter(sub.policy for sub in subs if 0 < sub.short <= self._held(sub.classes))
 
@@ -332,12 +280,10 @@ class _SubproblemBuilder:
 
 
 def _renumbered(of_whole: Iterable[int]) -> dict[int, int]:
-    """Number in the whole instance to that in the subproblem."""
     return {each: number for number, each in enumerate(of_whole)}
 
 
 def _still_short(asked: tuple[tuple[K, int], ...], held: Callable[[], Counter[K]]) -> tuple[tuple[K, int], ...]:
-    """What is still asked for, beside what is held; few groups ask, so that is counted only where one does."""
     if not asked:
         return asked
     there = held()
@@ -346,19 +292,7 @@ def _still_short(asked: tuple[tuple[K, int], ...], held: Callable[[], Counter[K]
 
 @dataclass(frozen=True)
 class _SubproblemNetwork:
-    """Workloads of the subproblem and their partners, on its nodes.
-
-    Parameters
-    ----------
-    rest
-        The incumbent without what is freed.
-    nodes
-        int64: nodes of the subproblem, ascending.
-    node_number, class_number
-        Node and class of the whole instance to those of the subproblem.
-    spare
-        What the links have to keep; None: nothing.
-    """
+    """Workloads of the subproblem and their partners, on its nodes."""
 
     rest: IncumbentState
     nodes: IntArray
@@ -368,19 +302,16 @@ class _SubproblemNetwork:
 
     @property
     def whole(self) -> DenseNetwork:
-        """Of the whole instance, which has one."""
         assert self.rest.dense.network is not None
         return self.rest.dense.network
 
     @cached_property
     def mine(self) -> frozenset[int]:
-        """Workloads, by their number in the whole instance, that the subproblem decides about."""
         owner = self.rest.dense.workload_of
         return frozenset(owner[index] for index in self.class_number if index in owner)
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:
-        """Calls that they make and take; with ``majority`` all calls of those who make one of these."""
         found = [call for call in self.whole.calls if call.origin in self.mine or call.destination in self.mine]
         if self.whole.majority:
             origins = {call.origin for call in found}
@@ -389,18 +320,15 @@ class _SubproblemNetwork:
 
     @cached_property
     def number(self) -> dict[int, int]:
-        """Workload of the whole instance to that of the subproblem."""
         ends = dict.fromkeys(end for call in self.calls for end in (call.origin, call.destination))
         return {workload: number for number, workload in enumerate(ends)}
 
     @cached_property
     def stays(self) -> dict[int, Counter[int]]:
-        """Workload to node to its new pods that stay there."""
         return {workload: self.rest.pods_of(workload) for workload in self.number}
 
     @cached_property
     def areas(self) -> dict[int, int]:
-        """Area of the whole instance to that of the subproblem: where its nodes are, and where partners are."""
         there = {int(area) for area in self.whole.area[self.nodes]}
         for workload in self.number:
             one = self.whole.workloads[workload]
@@ -409,7 +337,6 @@ class _SubproblemNetwork:
         return {area: number for number, area in enumerate(sorted(there))}
 
     def network(self) -> DenseNetwork | None:
-        """The network of the subproblem; None where no pod that it decides about calls or is called."""
         if self.rest.dense.network is None or not self.calls:
             return None
         kept = np.array(list(self.areas), dtype=np.int64)
@@ -445,14 +372,13 @@ class _SubproblemNetwork:
         )
 
     def _rooms(self) -> list[int]:
-        """What the subproblem may take of each link."""
         left = self.rest.shared_room().links
         return left if self.spare is None else [room - kept for room, kept in zip(left, self.spare.links, strict=True)]
 
     def surplus(self) -> dict[tuple[int, int], int]:
         """With ``majority``: workload and area to how many more callees may be too far than near enough.
 
-        For new callers that stay there 0, for running ones what they have by running callees alone.
+        For new callers that stay there 0, for running ones the surplus of running callees alone.
         """
         if self.rest.dense.network is None or not self.whole.majority:
             return {}
@@ -467,7 +393,6 @@ class _SubproblemNetwork:
         return found
 
     def _bound(self) -> IntArray:
-        """Running pods: int64, shape (workloads, areas) of the whole instance."""
         found = np.zeros((len(self.whole.workloads), len(self.whole.cost)), dtype=np.int64)
         for number, workload in enumerate(self.whole.workloads):
             for _, area, count in workload.bound:
@@ -475,5 +400,4 @@ class _SubproblemNetwork:
         return found
 
     def apps(self) -> frozenset[int]:
-        """AppGroups that the subproblem decides about."""
         return frozenset(self.whole.workloads[workload].app for workload in self.mine)

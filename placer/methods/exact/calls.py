@@ -1,8 +1,7 @@
-"""Pods of workloads that call each other, counted by area and by node, and pairs of them: what C8, C9 and O3 look at.
+"""Pods of workloads that call each other, counted by area and by node, and pairs of them (C8, C9, O3).
 
-Pods of a workload are counted, never named, so the number of pairs between two areas is a product of two counts. One
-of the two is written as a sum of *steps*, whether there are at least 1, 2, 3 ...; then every product is one of a 0/1
-variable and a count, which linear rows can say. Everything is made on first use.
+The number of pairs is a product of two counts; one is a sum of *steps*, whether there are at least 1, 2, 3 ..., so
+every product is one of a 0/1 variable and a count, which is linear.
 """
 
 from __future__ import annotations
@@ -30,16 +29,8 @@ Pairs = dict[tuple[int, int], list[IntVar]]
 class Tie:
     """Two workloads of which one calls the other, or each the other; or one that calls itself.
 
-    Parameters
-    ----------
-    one, other
-        Their indices, ``one`` not above ``other``.
-    calls
-        The calls between them.
-    able
-        bool, shape (areas, areas): where a pair may be, the pod of ``one`` first (C8).
-    cost
-        int64, shape (areas, areas): what a pair on two nodes adds to O3.
+    ``one`` is not above ``other``. ``able`` is bool, shape (areas, areas): where a pair may be (C8); ``cost`` is int64,
+    of the same shape: cost of a pair on two nodes (O3). The pod of ``one`` is first.
     """
 
     one: int
@@ -52,48 +43,17 @@ class Tie:
 def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], area: int) -> int:
     """How many more callees are too far from a caller than near enough (C8, ``majority``).
 
-    Parameters
-    ----------
-    network
-        Says what is near.
-    pods
-        int64, shape (workloads, areas): the pods to look at.
-    calls
-        All calls of the caller's workload; where it calls itself, the caller is not among its callees.
-    area
-        Where the caller is.
+    ``pods`` is int64, shape (workloads, areas); ``calls`` are all of the caller's. It is not among its own callees.
     """
     signs = ((call, 1 - 2 * network.near(call.limit)[area]) for call in calls)
     return sum(int(sign @ pods[call.destination]) + (call.destination == call.origin) for call, sign in signs)
 
 
 class CallPairs:
-    """What the model of ``variables`` says of workloads that call each other.
+    """Variables and rows of workloads that call each other, per workload.
 
-    Parameters
-    ----------
-    network
-        Of its instance.
-    tight
-        All pairs are counted, and what they add up to is told: what O3 needs. Else only those that C9 asks for, and of
-        these no more than that the count is at least their number.
-
-    Attributes
-    ----------
-    size
-        Per workload: pods that wait.
-    most
-        int64, shape (workloads, areas): so many new pods at most.
-    bound, leaving
-        int64, shape (workloads, areas): pods that are there before.
-    bound_on
-        Per workload: node to its running pods.
-    in_area, at_place
-        Per workload: area, or place, to the counts of its new pods there.
-    most_at
-        Per workload: place to the most new pods.
-    area
-        Per place: its area.
+    ``tight``: all pairs are counted exactly (O3), else only those that C9 needs, and from above. ``most``, ``bound``
+    and ``leaving`` are int64, shape (workloads, areas): most new pods, and those that are there before.
     """
 
     def __init__(self, variables: ExactVariables, network: DenseNetwork, *, tight: bool) -> None:
@@ -141,7 +101,7 @@ class CallPairs:
 
     @property
     def count(self) -> int:
-        """About how many variables the calls will have, and rows that keep two workloads out of areas too far apart."""
+        """About how many variables calls need, and rows that keep two workloads out of areas too far apart."""
         total, most = 0, np.where(self.closed, 0, self.most)
         for tie in self.ties:
             total += int(np.outer(most[tie.one] > 0, most[tie.other] > 0)[~tie.able].sum())
@@ -171,7 +131,7 @@ class CallPairs:
 
     @cached_property
     def closed(self) -> BoolArray:
-        """Where a workload's new pods may not be, since a running pod is too far (C8): bool, (workloads, areas)."""
+        """Whether a running pod is too far for new pods of a workload (C8): bool, (workloads, areas)."""
         found: BoolArray = np.zeros(self.most.shape, dtype=bool)
         for tie in self.ties:
             found[tie.one] |= ~tie.able[:, self.bound[tie.other] > 0].all(axis=1)
@@ -261,10 +221,8 @@ class CallPairs:
                     yield area, to, pairs
 
     def _all(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
-        """Per step s of an area and count y of the other: t <= y, t <= most s; and what is paired with each is known.
-
-        A step is paired with all pods of the other workload, so over all areas, and with those that go on waiting, the
-        sum of t is size s, which makes each t exact. A count is paired with all pods of the one: sum of t = size y.
+        """A step is paired with all pods of the other workload, so over all areas, and with those that keep waiting,
+        the sum of t is size s, which makes each t exact. A count is paired with all pods of the one: sum of t = size y.
         """
         columns: dict[int, list[IntVar]] = {to: [] for to in self.areas(other)}
         for area in self.areas(one):

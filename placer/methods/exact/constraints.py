@@ -1,4 +1,7 @@
-"""The hard rules as constraints: one method per rule, in the order and under the names of :mod:`placer.verify`."""
+"""The hard rules as constraints: one method per rule, in the order and under the names of :mod:`placer.verify`.
+
+``models/exact.md`` has their formulas.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +27,8 @@ __all__ = ["ExactConstraints", "Implied"]
 class ExactConstraints:
     """Adds every rule to the model of ``variables``.
 
-    C3 ``eligibility`` is in the variables: a count exists only where the pods may be. C4 ``refusal``: such pods are not
-    in the arrays at all.
-
-    Parameters
-    ----------
-    calls
-        Of it; None where there are no calls.
-    surplus
-        With ``networkCost: majority``, workload and area to the surplus that running callers there may have, where it
-        is not what they have by running callees alone.
-    zones
-        Of the model; None where no kubelet refuses a pod.
-    neighbours
-        Of the model; None where no pod asks anything of others.
+    C3 is in the variables: a count exists only where the pods may be. C4: such pods are not in the arrays at all.
+    ``surplus`` replaces, with ``networkCost: majority``, the surplus by running callees of running callers.
     """
 
     def __init__(
@@ -75,19 +66,13 @@ class ExactConstraints:
         self.exclusive()
 
     def once(self) -> None:
-        """C1: of an item no more pods are placed than there are: sum over p of y[i, p] <= total(i)."""
+        """C1: of an item no more pods are placed than there are."""
         for index, item in enumerate(self.items):
             if len(self.variables.counts[index]) > 1:
                 self._at_most(Linear().add(1, *self.variables.placed(index)), item.total)
 
     def capacity(self) -> None:
-        """C2: a node's room holds per resource: sum over i of request(i, r) y[i, n] <= free(n, r); host ports do not
-        clash.
-
-        On a place that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= room in pieces of s.
-        Where fillings are listed, per request q: sum over i that ask for q of y[i, p] <= sum over f of f[q] v[p, f],
-        and sum over f of v[p, f] <= nodes.
-        """
+        """C2: room per resource, by size where nodes are counted, by filling where fillings are listed; host ports."""
         at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
         for item, counts in enumerate(self.variables.counts):
             for place, variable in counts.items():
@@ -146,8 +131,6 @@ class ExactConstraints:
     def gang(self) -> None:
         """C5: a group that is not ready gets nothing. Ready: enough pods in all, per role, and ready subgroups per
         policy.
-
-        Whole: sum over p of y[i, p] = size(i) a; elastic: sum of y >= short a, and y > 0 only with a.
         """
         for index, bundle in enumerate(self.variables.bundles.gangs):
             active = self.variables.active[index]
@@ -169,7 +152,7 @@ class ExactConstraints:
             self.model.add(solver_form(row) >= 0)
 
     def subgroup(self) -> None:
-        """C6: a subgroup gets its size or nothing: as C5 for each kind, and sum of the kind's ready ones <= many a."""
+        """C6: a subgroup gets its size or nothing: as C5 for each kind, and the ready ones are enough for the group."""
         for index, gang in enumerate(self.variables.bundles.gangs):
             above = self.variables.active[index]
             for part, active in self._parts[index]:
@@ -182,11 +165,8 @@ class ExactConstraints:
                         self.model.add(row == 0 if gang.whole else row <= 0)
 
     def tier_limit(self) -> None:
-        """C7: all pods of a member lie in one home: y[i, leaf] > 0 only with a home at or above the leaf.
-
-        LEAF: sum over p in d of y[i, p] = size(i) m[d]. TREE: sum over p in l of y[i, p] <= most sum over d above l of
-        z[d], and for whole members sum over p in d of y[i, p] >= size(i) sum over homes h in d of z[h] (implied; it
-        tightens). The same rows say where a scope is for O2. By label: the sum over d of z[u, d] <= 1 for a unit u.
+        """C7: all pods of a member lie in one home; by label a unit has pods in one domain. Its rows say where O2
+        counts.
         """
         for row in self.neighbours.neighbours.confinements if self.neighbours is not None else ():
             assert self.neighbours is not None
@@ -239,10 +219,7 @@ class ExactConstraints:
                 self.model.add(solver_form(row) >= 0)
 
     def network_cost(self) -> None:
-        """C8: x[w, A] + x[w', B] <= 1 where the cost from A to B is above the limit; y = 0 too far from what runs.
-
-        ``majority``: where new callers are in A, sum of y of callees too far from A <= sum of y of those near enough.
-        """
+        """C8: no caller and callee where the cost between is above the limit; none too far from a running pod."""
         if self.calls is None:
             return
         if self.calls.network.majority:
@@ -257,7 +234,6 @@ class ExactConstraints:
                     self.model.add_at_most_one(both)
 
     def _majority(self, calls: CallPairs) -> None:
-        """Running callers may keep the surplus that they have by running callees alone."""
         mine: dict[int, list[Call]] = defaultdict(list)
         for call in calls.network.calls:
             mine[call.origin].append(call)
@@ -275,7 +251,7 @@ class ExactConstraints:
                 self.model.add(solver_form(row) <= -before).only_enforce_if(calls.here(origin, area))
 
     def bandwidth(self) -> None:
-        """C9: per limited link, sum over calls of bandwidth times pairs <= room."""
+        """C9: per limited link, bandwidth times pairs in sum is at most its room."""
         if self.calls is None or not self.calls.network.room:
             return
         rows = [Linear() for _ in self.calls.network.room]
@@ -302,15 +278,12 @@ class ExactConstraints:
                         rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)
 
     def numa(self) -> None:
-        """C10: every aligned unit has zones, and what units take fits into them; see :mod:`placer.methods.exact.zones`.
-
-        What has no order is excluded later (:meth:`placer.methods.exact.zones.Zones.exclude`).
-        """
+        """C10: :meth:`~placer.methods.exact.zones.Zones.exclude` excludes later the counts that have no order."""
         if self.zones is not None:
             self.zones.add()
 
     def queue(self) -> None:
-        """C11: sum over the pods in a queue of request(i, r) y[i, p] <= what its capability has left."""
+        """C11: the pods in a queue take at most the room of its capability."""
         for limit in self.dense.queue_rows:
             row, members = Linear(), set(limit.classes)
             for item, each in enumerate(self.items):
@@ -319,29 +292,27 @@ class ExactConstraints:
             self._at_most(row, limit.room)
 
     def pod_affinity(self) -> None:
-        """C12: y[O, d] <= most (s[d] + sum of f[c] over c in d) per attraction, key and domain; see
-        :mod:`placer.methods.exact.neighbour_rows`.
-
-        What has no order is excluded later (:meth:`placer.methods.exact.neighbour_rows.NeighbourRows.exclude`).
+        """C12: :meth:`~placer.methods.exact.neighbour_rows.NeighbourRows.exclude` excludes later the counts without an
+        order.
         """
         if self.neighbours is not None:
             for row in self.neighbours.neighbours.attractions:
                 self.neighbours.attract(row)
 
     def pod_anti_affinity(self) -> None:
-        """C13: y[A, d] + b[d] <= 1, and nothing that is meant beside it; what runs has closed its domains before."""
+        """C13; running pods have closed their domains before."""
         if self.neighbours is not None:
             for row in self.neighbours.neighbours.repulsions:
                 self.neighbours.repel(row)
 
     def spread(self) -> None:
-        """C14: y[M, d] - m <= maxSkew where an owner is, with m <= y[M, d] for all domains that count."""
+        """C14: where an owner is, the domain has at most ``maxSkew`` more than the emptiest one that counts."""
         if self.neighbours is not None:
             for row in self.neighbours.neighbours.spreads:
                 self.neighbours.spread(row)
 
     def exclusive(self) -> None:
-        """C15: per domain d the sum of z[u, d] over the units u that are exclusive in its key <= 1."""
+        """C15: a domain has pods of one exclusive unit at most."""
         if self.neighbours is not None:
             for row in self.neighbours.neighbours.exclusions:
                 self.neighbours.keep_apart(row)
@@ -349,7 +320,6 @@ class ExactConstraints:
     # Rows that several rules share
 
     def _gate(self, bundle: Bundle, active: IntVar) -> None:
-        """Whole members bring all their pods; of elastic ones no pod comes without ``active``."""
         for item in bundle.items:
             row = Linear().add(1, *self.variables.placed(item))
             row.add(-self.items[item].total // bundle.many, active)
@@ -387,13 +357,7 @@ class _PieceMeasure:
 class Implied:
     """Adds rows to the model that follow from the rules: the bound is better and proofs are shorter.
 
-    All of them count in pieces: of a resource r in pieces of s, a pod is floor(request / s), a node floor(room / s),
-    and what fits on nodes fits in pieces. Per domain, a leaf or wider, and per measure (r, s):
-
-    * ``rooms``: what is placed in the domain is at most its room. Worth saying where places are single nodes.
-    * ``homes``: members whose home lies in the domain need room for all of their pods there; on literals alone.
-    * ``full``: where everything is placed, what is not in the domain is outside, and outside there is only so much
-      room. In a cluster that is full to the brim these rows are equations; without them CP-SAT does not notice.
+    All of them count in pieces: of a resource r in pieces of s, a pod is floor(request / s), a node floor(room / s).
     """
 
     def __init__(self, variables: ExactVariables) -> None:
@@ -424,9 +388,9 @@ class Implied:
                 self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
 
     def full(self) -> None:
-        """Sum over p in d of pieces(i) y[i, p] >= pieces of all pods - room outside d.
+        """Sum over p in d of pieces(i) y[i, p] >= pieces of all pods - room outside d, where all pods are placed.
 
-        Only where all pods are placed.
+        In a cluster that is full to the brim these rows are equations, which CP-SAT does not notice by itself.
         """
         root = self.variables.dense.domains.root
         for measure, rows in self._rows():

@@ -1,18 +1,7 @@
-"""The exact model with what may be disturbed: bound pods stay, are moved, or go (D1 to D3).
+"""The exact model in which bound pods stay, are moved, or go (D1 to D3, ``models/exact.md``).
 
-The instance is one in which all of these wait (:func:`placer.methods.preempt.lifting.lift`), so that the rules are
-those of :mod:`placer.methods.exact.constraints`. A pod stands in it twice. With S the pods that stay and M those that
-are moved, k whether a group (or subgroup) goes on, m whether it is moved as a whole:
-
-* ``units`` (D1): least k <= S <= size k; size m <= M <= size (k + m); M <= size - S; k + m <= 1;
-* ``budgets`` (D2): sum over pods of a budget of (1 - S) <= what it allows;
-* ``queues`` (D2): of a queue that is not reclaimable units go only where a group of it, of a higher priority, is
-  admitted;
-* ``licences`` (D3): units of a priority go only where a group of a higher one is admitted, and are moved only where one
-  of no lower one is.
-
-Values: evicted = sum of weights of size - S - M; a group counts as one unit unless k + m, else its pods one by one.
-What goes as one has the priority of its most urgent pod: pods that go are counted apart by the unit in which they go.
+In the instance all of these wait (:func:`placer.methods.preempt.lifting.lift`). A pod stands in it twice. A unit that
+goes has the priority of its most urgent pod: pods that go are counted apart by unit.
 """
 
 from __future__ import annotations
@@ -32,7 +21,7 @@ from placer.instance import GroupKey
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
 from placer.methods.exact.search import ExactModel, presolve_with_care, safe_bound
-from placer.methods.exact.variables import Bundle, ExactVariables, Linear, solver_form, value_at
+from placer.methods.exact.variables import Bundle, ExactVariables, Linear, limited_solver, solver_form, value_at
 from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
 from placer.placement import MAXIMISED
@@ -77,14 +66,9 @@ class _Counted:
 
 
 class DisturbanceRows:
-    """Adds what is said of disturbing to a model of an instance in which all that may be disturbed waits.
+    """Adds the rows of disturbing to a model of an instance in which all pods that may be disturbed wait.
 
-    Attributes
-    ----------
-    evicted, evicted_units
-        Per priority.
-    moved, moved_units
-        In all.
+    ``evicted`` and ``evicted_units`` are per priority, ``moved`` and ``moved_units`` in all.
     """
 
     def __init__(self, variables: ExactVariables, lifted: Lifted) -> None:
@@ -138,7 +122,6 @@ class DisturbanceRows:
             self._shares(group, parts)
 
     def _shares(self, group: LiftedGroup, parts: Sequence[_Counted]) -> None:
-        """Units of which no more is known than how many pods each has at most."""
         moves, gone = _moves(parts), Linear().plus(1, *(part.gone(part.stays) for part in parts))
         self.evicted_units[group.priority].plus(1, self._units(gone.plus(-1, moves), group.unit_size))
         self.moved_units.plus(1, self._units(moves, group.unit_size))
@@ -199,7 +182,7 @@ class DisturbanceRows:
     def _need(
         self, group: LiftedGroup, parts: Sequence[_Counted], kept: Sequence[tuple[Linear, Linear]], going_on: Linear
     ) -> None:
-        """C5 for what stays, without which the group goes as a whole."""
+        """C5 for the pods that stay, without which the group goes as a whole."""
         if group.least:
             self._at_most(Linear().plus(group.least, going_on), *(part.staying for part in parts))
         for role, least in group.by_role.items():
@@ -282,7 +265,6 @@ class DisturbanceRows:
     # Budgets and priorities
 
     def _idle(self) -> None:
-        """What runs of a group that waits for more is a part of it where it is admitted."""
         for group in self.lifted.groups:
             active = None if group.waits_as is None else self._active.get(group.waits_as)
             if active is not None:
@@ -292,7 +274,6 @@ class DisturbanceRows:
                     self._at_most(self._placed(index), Linear(constant=size).add(-size, active))
 
     def _budgets(self) -> None:
-        """D2: of the pods of a budget that may go, no more do than it allows."""
         for budget in self.lifted.before.budgets:
             row, seen = Linear(), set[int]()
             for key in budget.pods:
@@ -304,9 +285,7 @@ class DisturbanceRows:
             self._at_most(row, Linear(constant=budget.allowed))
 
     def _licences(self) -> None:
-        """D3: what goes is of a lower priority than a group that is admitted, what is moved of no higher one; where
-        lost nodes are repaired, of any, and nothing is evicted.
-        """
+        """D3; where lost nodes are repaired, any priority is a licence, and nothing is evicted."""
         admitted: dict[int, Linear] = defaultdict(Linear)
         for bundle, active in self._gangs():
             group = self.dense.groups[bundle.members[0]]
@@ -322,7 +301,6 @@ class DisturbanceRows:
                 self._at_most(row, self.lost[priority])
 
     def _queues(self) -> None:
-        """D2: what goes of a queue that is not reclaimable is below a group of the queue that is admitted."""
         before = self.lifted.before
         for (queue, priority), row in self.gone_of_queues.items():
             gainers = Linear()
@@ -399,7 +377,7 @@ class DisturbingModel(ExactModel):
         self.objective = _DisturbingObjective(self, DisturbanceRows(self.variables, lifted))
 
     def admitted(self, solution: Solution) -> Solution | None:
-        """As of any model; what stays is there before all that is new (C12)."""
+        """As of any model; pods that stay are there before all new ones (C12)."""
         found = super().admitted(solution)
         if found is None or self.dense.neighbours is None or not self.dense.neighbours.attractions:
             return found
@@ -407,7 +385,7 @@ class DisturbingModel(ExactModel):
         return None if any(pod_affinity(disruption.outcome)) else found
 
     def exclude(self, solution: Solution) -> bool:
-        """As of any model; that an order has all that stays first is a rule, too."""
+        """As of any model; an order must have all pods first that stay."""
         neighbours = self.neighbours
         unsure = neighbours is not None and neighbours.unsure
         excluded = super().exclude(solution)
@@ -419,17 +397,7 @@ class DisturbingModel(ExactModel):
 def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
     """Find the placement that disturbs least, value after value, and prove it.
 
-    Parameters
-    ----------
-    options
-        Limits, threads and seed; the hint is a solution of the lifted instance.
-    emit
-        Told a solution of each value, and every bound.
-
-    Returns
-    -------
-    str
-        ``proved``: every value met its bound; ``time``; ``finished``: the model would be too large.
+    As :func:`placer.methods.exact.search.search`; the hint is a solution of the lifted instance.
     """
     return _DisturbingSearch(lifted, options, emit).run()
 
@@ -465,7 +433,10 @@ class _DisturbingSearch:
             if self.deadline.over:
                 return False
             self.model.hint(self.solution)
-            solver = self._solver()
+            solver = limited_solver(
+                seconds=self.deadline.left, num_workers=self.options.workers, random_seed=self.options.seed
+            )
+            presolve_with_care(solver)
             status = solver.solve(self.model.proto)
             if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 if status != cp_model.UNKNOWN:
@@ -489,11 +460,3 @@ class _DisturbingSearch:
         if self.lifted.complete:
             self.emit(BoundFound(criterion, bound, "exact", context))
         return True
-
-    def _solver(self) -> cp_model.CpSolver:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers, solver.parameters.random_seed = self.options.workers, self.options.seed
-        presolve_with_care(solver)
-        if self.deadline.left < math.inf:
-            solver.parameters.max_time_in_seconds = max(0.01, self.deadline.left)
-        return solver

@@ -1,16 +1,6 @@
-"""C12 to C15 and C7 by label of the exact model: rows over the domains of node labels.
+"""C12 to C15 and C7 by label of the exact model: rows over the domains of node labels (``models/exact.md``).
 
-With y[R, d] the pods of the classes of a set R in a domain d, those that are there before included:
-
-* C13, a term with owners O and matched classes M, of which A = O and M are both: y[A, d] + b[d] <= 1,
-  y[O - A, d] <= most b[d], y[M - A, d] <= most (1 - b[d] - y[A, d]); b[d] says whether a pod that only owns is there.
-* C14: m <= y[M, d] for every domain that counts, and y[M, d] - m <= maxSkew where an owner is.
-* C7 by label, a unit u: y[u, d] <= most z[u, d], and at most one of the z[u, d] over all domains d is 1.
-* C15: at most one of the z[u, d] over all units u that are exclusive in the key is 1.
-* C12: y[O, d] <= most (s[d] + sum of f[c] over the c in d), for every key; s[d] <= y[M - O, d] says whether a pod that
-  does not ask for the same makes room, f[c] whether the first is in c, a domain of each key; at most one f is 1.
-
-What C12 leaves open is the order: a pod may need one that needs it. A solution without an order is excluded.
+C12 leaves the order open: a pod may need one that needs it. A solution without an order is excluded.
 """
 
 from __future__ import annotations
@@ -34,12 +24,9 @@ ByDomain = Mapping[int, list[IntVar]]
 
 
 class NeighbourRows:
-    """Adds the rules to a model, and excludes what has no order.
+    """Adds the rules to a model, and excludes counts without an order.
 
-    Attributes
-    ----------
-    unsure
-        Whether more may have been excluded than the rules ask for.
+    ``unsure`` says whether more may have been excluded than the rules ask for.
     """
 
     def __init__(self, variables: ExactVariables, neighbours: DenseNeighbours) -> None:
@@ -75,6 +62,13 @@ class NeighbourRows:
         if row.variables:
             self.model.add(solver_form(row) <= most - row.constant)
 
+    def _some(self, counts: list[IntVar]) -> IntVar:
+        """Whether any of some counts is above 0."""
+        there = Linear().add(1, *counts)
+        some = self.variables.integer(1, partial(reaches, there, 1))
+        self._at_most(Linear().plus(1, there).add(-self._most(counts), some), 0)
+        return some
+
     # C12
 
     def attract(self, row: Attraction) -> None:
@@ -86,8 +80,7 @@ class NeighbourRows:
             for domain in sorted({*owners, *held} - row.ground[place]):
                 support = Linear()
                 if others.get(domain):
-                    there = Linear().add(1, *others[domain])
-                    made = self.variables.integer(1, partial(reaches, there, 1))
+                    made = self.variables.integer(1, partial(reaches, Linear().add(1, *others[domain]), 1))
                     self._at_most(Linear().add(1, made).add(-1, *others[domain]), 0)
                     support.add(1, made)
                 support.add(1, *(first for at, first in firsts.items() if at[place] == domain))
@@ -128,10 +121,7 @@ class NeighbourRows:
             mutual, owners, others = (each.get(domain, []) for each in (both, owning, meant))
             barred = Linear().add(1, *mutual)
             if owners:
-                there = Linear().add(1, *owners)
-                kept = self.variables.integer(1, partial(reaches, there, 1))
-                self._at_most(Linear().add(1, *owners).add(-self._most(owners), kept), 0)
-                barred.add(1, kept)
+                barred.add(1, self._some(owners))
             if len(barred.variables) > 1 or any(list(each.proto.domain)[-1] > 1 for each in mutual):
                 self._at_most(barred, 1)
             if others and barred.variables:
@@ -155,9 +145,7 @@ class NeighbourRows:
                 # Without an owner nothing comes to what was there, and that is not too many.
                 self._at_most(excess, row.skew)
                 continue
-            there = Linear().add(1, *owners[domain])
-            some = self.variables.integer(1, partial(reaches, there, 1))
-            self._at_most(Linear().add(1, *owners[domain]).add(-self._most(owners[domain]), some), 0)
+            some = self._some(owners[domain])
             if excess.variables:
                 self.model.add(solver_form(excess) <= row.skew - excess.constant).only_enforce_if(some)
             elif excess.constant > row.skew:
@@ -183,7 +171,6 @@ class NeighbourRows:
         return fewest
 
     def _most_everywhere(self, row: SpreadRow, counted: ByDomain) -> int:
-        """No more than this can be in every domain at once."""
         settled = min((count for domain, count in row.before.items() if domain not in counted), default=None)
         if settled == 0:
             return 0
@@ -207,11 +194,8 @@ class NeighbourRows:
 
     def _use(self, key: int, classes: tuple[int, ...]) -> dict[int, IntVar]:
         if (key, classes) not in self._uses:
-            found = self._uses[key, classes] = {}
-            for domain, counts in sorted(self._by_domain(key, classes).items()):
-                there = Linear().add(1, *counts)
-                found[domain] = self.variables.integer(1, partial(reaches, there, 1))
-                self._at_most(Linear().add(1, *counts).add(-self._most(counts), found[domain]), 0)
+            there = sorted(self._by_domain(key, classes).items())
+            self._uses[key, classes] = {domain: self._some(counts) for domain, counts in there}
         return self._uses[key, classes]
 
     # Orders

@@ -1,15 +1,4 @@
-"""Node sets: which nodes of the exact model are counted together, as a *place*.
-
-Where one resource decides and the sizes asked of it divide one another (1, 2, 4, 8 GPUs), pods fit on a set of nodes
-exactly if, for each size ``s``, all pods of at least ``s`` fit into the room counted in pieces of ``s``::
-
-    sum over pods of size >= s of size  <=  sum over nodes of floor(room / s) * s
-
-(Put the largest first: what they leave of a node is a multiple of the next size.) The nodes of such a set need no
-names, and the symmetry between them is gone. Where no resource decides alone, nodes are a set that have the same
-maximal *fillings*, multisets of requests beside which nothing more fits, as long as these are few: the model counts how
-many of the nodes are filled in each way. Everywhere else a set is a single node. The model calls a set a *place*.
-"""
+"""Node sets: the nodes of the exact model that are counted together, as a *place* (``models/exact.md``)."""
 
 from __future__ import annotations
 
@@ -30,9 +19,6 @@ from placer.symmetry import equally_eligible, grouped, partition, partition_rows
 
 __all__ = ["NodeSet", "Request", "first_fillings", "make_node_sets", "newly_filled", "raw_fits"]
 
-#: How many pods that ask for nothing a node holds: more than there are.
-UNLIMITED = 2**31
-
 #: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps for each at most.
 MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 32
 
@@ -42,24 +28,10 @@ Request: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class NodeSet:
-    """A node, or nodes of one leaf that are counted together.
+    """A node, or nodes of one leaf (or of the virtual root) that are counted together; ``unit`` is that of ``span``.
 
-    Parameters
-    ----------
-    nodes
-        Their indices, ascending.
-    leaf
-        Their leaf domain, the virtual root for nodes in no HyperNode.
-    unit
-        What ``span`` counts them as.
-    used
-        Whether they were not empty before (O4).
-    resource
-        The resource that decides, by which packing is exact; None: no resource alone.
-    sizes
-        Distinct amounts asked of it, ascending, each a divisor of the next; empty where ``resource`` is None.
-    requests, fillings
-        What pods may ask for there, and how many of each every maximal filling has; empty where they are not listed.
+    ``resource`` decides alone, if there is one; ``sizes`` are the distinct amounts asked of it, ascending, each a
+    divisor of the next. Else ``fillings`` may be listed: counts of each of ``requests``.
     """
 
     nodes: tuple[int, ...]
@@ -79,27 +51,26 @@ class NodeSet:
 
 @dataclass(frozen=True)
 class _CountableResource:
-    """A resource by which packing may be counted, and how much of each other one a unit of it takes along at most."""
+    """A resource by which packing may be counted, and the most of each other one per unit of it."""
 
     resource: int
     sizes: tuple[int, ...]
     along: tuple[Fraction, ...]
 
     def decides(self, room: Sequence[int]) -> bool:
-        """Whether on a node with this room no other resource can run short first."""
         step = self.sizes[0]
         most = room[self.resource] // step * step
         return all(most * share <= other for share, other in zip(self.along, room, strict=True))
 
 
 def raw_fits(dense: Dense, index: int) -> IntArray:
-    """How many pods like those of a class each node holds: :meth:`Dense.fits` not cut at the size of the class."""
+    """Pods like those of a class that each node holds: :meth:`Dense.fits` not cut at the size of the class."""
     pod_class = dense.classes[index]
     fits = dense.fits(index)
     asked = np.flatnonzero(pod_class.request)
     if pod_class.host_ports or (dense.neighbours is not None and index in dense.neighbours.lonely):
         return fits
-    room: IntArray = np.full(len(dense.nodes), UNLIMITED, dtype=np.int64)
+    room: IntArray = np.full(len(dense.nodes), 2**31, dtype=np.int64)
     if len(asked):
         room = (dense.free[:, asked] // pod_class.request[asked]).min(axis=1)
     if dense.numa is not None:
@@ -110,14 +81,8 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
 def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     """Divide the nodes on which anything fits into sets, in tree order.
 
-    Nodes of a set are eligible for the same pods, of the same leaf and network area, in the same domains where pods
-    look at those (C12, C13, C14), all used or all empty before; the empty ones hold equally many pods of each size, so
-    that the least number of them that a set of pods needs can be counted too.
-
-    Parameters
-    ----------
-    apart
-        Whether nodes that two pods of a call could share are sets of their own: pairs on one node count in O3.
+    Empty nodes of a set hold equally many pods of each size, so that the least number that pods need can be counted.
+    ``apart``: nodes that two pods of a call could share are sets of their own (O3).
     """
     eligible, area = _open_to_the_same(dense), dense.area
     countable = _CountableNodes(dense, eligible, apart=apart)
@@ -211,7 +176,6 @@ def maximal_fillings(
     steps = 0
 
     def choose(counts: tuple[int, ...], left: Request) -> bool:
-        """Choose how many of the next request; say whether there are few enough."""
         nonlocal steps
         steps += 1
         if len(counts) == len(requests):
@@ -261,11 +225,7 @@ def _where_anything_fits(dense: Dense) -> list[int]:
 
 
 def _countable_resources(dense: Dense, nodes: BoolArray) -> list[_CountableResource]:
-    """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part.
-
-    None either where new pods of DaemonSets do: how many of the nodes count as used depends on which of them have
-    other pods (O4), which is dealt out too late.
-    """
+    """None where host ports or DaemonSets take part: how many nodes count as used (O4) is then dealt out too late."""
     requests, found = set[Request]() if _has_daemons(dense, nodes) else _requests_on(dense, nodes), []
     for resource in range(len(dense.resources)):
         sizes = sorted({request[resource] for request in requests})
@@ -297,7 +257,7 @@ Counts: TypeAlias = Mapping[tuple[int, int], int]
 
 
 def newly_filled(dense: Dense, place_of: Mapping[int, int], solution: Counts) -> dict[int, set[int]]:
-    """Place to its nodes that are empty no more, if they were; pods of DaemonSets leave a node empty (O4)."""
+    """Place to its nodes that are no longer empty; pods of DaemonSets leave a node empty (O4)."""
     found: dict[int, set[int]] = defaultdict(set)
     for index, node in solution:
         if not dense.classes[index].daemon:

@@ -1,4 +1,4 @@
-"""The values of ``Dense.criteria`` as linear expressions; what only they need is made when one is asked for."""
+"""The values of ``Dense.criteria`` as linear expressions, with variables and rows that only they need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from ortools.sat.python.cp_model import IntVar
 from placer.dense.model import IntArray
 from placer.methods.exact.calls import CallPairs, Tie
 from placer.methods.exact.packing import PackingValues, PodCount
-from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, reaches, solver_form, value_at
+from placer.methods.exact.variables import (
+    Bundle,
+    ExactVariables,
+    Linear,
+    Reach,
+    fewest_rooms,
+    reaches,
+    solver_form,
+    value_at,
+)
 
 __all__ = ["ExactObjective", "NetworkCost"]
 
@@ -21,11 +30,6 @@ class ExactObjective:
     """Value after value, equal to :func:`placer.score.score` at every optimum.
 
     Where a value is minimised its expression may exceed the score of a solution that was cut short, never fall below.
-
-    Parameters
-    ----------
-    calls
-        Of it; None where there are no calls.
     """
 
     def __init__(self, variables: ExactVariables, calls: CallPairs | None) -> None:
@@ -37,18 +41,18 @@ class ExactObjective:
         self._made: dict[int, Linear] = {}
         #: Name of a value to what makes its expression for a priority.
         self.makers: dict[str, Callable[[int | None], Linear]] = {
-            "admitted": self.admitted,
-            "placed": self.placed,
-            "locality": self.locality,
-            "span": self.span,
-            "networkCost": self.network_cost,
-            "packedHyperNodes": self.packed_hyper_nodes,
-            "packedNodes": self.packed_nodes,
+            "admitted": self._admitted,
+            "placed": self._placed,
+            "locality": self._locality,
+            "span": self._span,
+            "networkCost": self._network_cost,
+            "packedHyperNodes": self._packed_hyper_nodes,
+            "packedNodes": self._packed_nodes,
         }
 
     @cached_property
     def packing(self) -> PackingValues:
-        """What O4 counts; pods of DaemonSets leave a node empty."""
+        """O4; pods of DaemonSets leave a node empty."""
         variables, there = self.variables, defaultdict[int, list[PodCount]](list)
         for item, counts in enumerate(variables.counts):
             if not variables.first(item).daemon:
@@ -56,7 +60,7 @@ class ExactObjective:
                     most = int(variables.sizes[item][place])
                     there[place].append(PodCount(variables.requests[item], most, variable))
         values = PackingValues(self.dense, self.model, variables.places, there, dict(enumerate(variables.fillings)))
-        variables.opened, variables.filled = values.opened, values.filled
+        variables.packing = values
         return values
 
     def criterion(self, index: int) -> Linear:
@@ -66,12 +70,7 @@ class ExactObjective:
             self._made[index] = self.makers[name](priority)
         return self._made[index]
 
-    def weight(self) -> Linear:
-        """Sum of the weights of all placed pods, whatever their priority."""
-        return self._weights(range(len(self.dense.groups)))
-
-    def admitted(self, priority: int | None) -> Linear:
-        """O1: sum over groups of the priority of need(g) a[g]."""
+    def _admitted(self, priority: int | None) -> Linear:
         row = Linear()
         for bundle, active in zip(self.variables.bundles.gangs, self.variables.active, strict=False):
             group = self.dense.groups[bundle.members[0]]
@@ -82,24 +81,16 @@ class ExactObjective:
                     row.add(group.need_weight, active)
         return row
 
-    def placed(self, priority: int | None) -> Linear:
-        """O1: sum over items of the priority of weight(i) y[i, p]."""
-        return self._weights([index for index, group in enumerate(self.dense.groups) if group.priority == priority])
-
-    def _weights(self, groups: range | list[int]) -> Linear:
-        row, chosen = Linear(), set(groups)
-        for index, item in enumerate(self.variables.bundles.items):
-            first = self.dense.classes[item.classes[0]]
-            if first.group in chosen:
+    def _placed(self, priority: int | None) -> Linear:
+        row = Linear()
+        for index in range(len(self.variables.bundles.items)):
+            first = self.variables.first(index)
+            if self.dense.groups[first.group].priority == priority:
                 row.add(first.weight, *self.variables.placed(index))
         return row
 
-    def locality(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes of placed pods times tier(home).
-
-        Whole: (running + pods) sum over d of tier(d) z[d]; elastic: sum over tiers t of t w[t], where w[t] is the
-        number of placed pods if the home has tier t.
-        """
+    def _locality(self, _: int | None) -> Linear:
+        """O2: sum over scopes of placed pods times tier(home)."""
         total = Linear(constant=self.dense.constant_locality)
         for index, bundle in self.watched:
             if bundle.whole and not self.dense.scopes[bundle.scope].bound:
@@ -136,12 +127,11 @@ class ExactObjective:
             total.add(tier, pods)
         self.model.add(solver_form(row) == -row.constant)
 
-    def span(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes of the leaves they touch, t[s, l] >= y[i, p] / most for p in l.
+    def _span(self, _: int | None) -> Linear:
+        """O2: sum over scopes of the leaves they touch.
 
-        A member that lies in one leaf touches one. For the others two sets of implied rows tighten the bound: in a
-        leaf that is touched are at most the pods it holds, and a home is not touched in fewer leaves than its pods
-        need.
+        Implied rows tighten the bound: a touched leaf has at most the pods it holds, and a home is touched in as many
+        leaves as its pods need.
         """
         total = Linear(constant=self.dense.constant_span)
         for index, bundle in self.watched:
@@ -170,7 +160,6 @@ class ExactObjective:
             self._cover(index, bundle, touched)
 
     def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar]) -> None:
-        """A whole member touches in each of its homes at least as many leaves as its pods need there."""
         inside: dict[int, list[int]] = defaultdict(list)
         for unit in touched:
             for domain in self.variables.path(self.variables.unit_leaf[unit]):
@@ -181,28 +170,22 @@ class ExactObjective:
             self.model.add(solver_form(row) >= 0)
 
     def _fewest(self, item: int, units: list[int]) -> int:
-        left, count = self.variables.bundles.items[item].total, 0
-        for room in sorted((self._room(item, unit) for unit in units), reverse=True):
-            if left <= 0:
-                break
-            left, count = left - room, count + 1
-        return count
+        rooms = (self._room(item, unit) for unit in units)
+        return fewest_rooms(rooms, self.variables.bundles.items[item].total)
 
     def _room(self, item: int, unit: int) -> int:
         fits = self.variables.bundles.items[item].fits
         return sum(int(fits[node]) for node in self.variables.unit_nodes[unit])
 
-    def network_cost(self, _: int | None = None) -> Linear:
-        """O3: sum over calls and areas of cost times pairs, less what pairs on one node save."""
+    def _network_cost(self, _: int | None) -> Linear:
+        """O3: sum over calls and areas of cost times pairs, less the savings of pairs on one node."""
         constant = self.dense.constant_network
         return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
 
-    def packed_hyper_nodes(self, _: int | None = None) -> Linear:
-        """O4: the empty domains that are empty no more."""
+    def _packed_hyper_nodes(self, _: int | None) -> Linear:
         return self.packing.hyper_nodes()
 
-    def packed_nodes(self, _: int | None = None) -> Linear:
-        """O4: the empty nodes that are empty no more."""
+    def _packed_nodes(self, _: int | None) -> Linear:
         return self.packing.nodes()
 
     def _tier(self, domain: int) -> int:
@@ -220,12 +203,8 @@ LARGE = 2**62
 
 
 class NetworkCost:
-    """O3 as a linear expression, and rows that follow from the room of nodes and areas.
-
-    Parameters
-    ----------
-    calls
-        Made with ``tight``; places where both ends of a call may be are single nodes.
+    """O3 as a linear expression, and rows that follow from the room of nodes and areas; ``calls`` are made with
+    ``tight``.
     """
 
     def __init__(self, calls: CallPairs) -> None:
@@ -235,10 +214,7 @@ class NetworkCost:
         self._on: Tied = [defaultdict(list) for _ in calls.size]
 
     def value(self, constant: int) -> Linear:
-        """Sum over calls and areas of cost times pairs, less what pairs on one node save, and ``constant``.
-
-        Pairs of running pods are a constant, those of one that runs and a new one linear in the count of the new ones.
-        """
+        """Sum over calls and areas of cost times pairs, less the savings of pairs on one node, and ``constant``."""
         total = Linear(constant=constant + self.network.total_cost(()))
         self._beside_running(total)
         for tie in self.calls.ties:
@@ -286,7 +262,6 @@ class NetworkCost:
             found[one][where].append((other, pairs))
 
     def _rooms(self) -> None:
-        """Implied: beside each pod of a workload is only so much room for pods that it is tied to."""
         calls, free = self.calls, self.calls.dense.free
         by_area = np.zeros((len(self.network.cost), free.shape[1]), dtype=np.int64)
         for place, where in enumerate(self.places):

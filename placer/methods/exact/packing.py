@@ -1,4 +1,4 @@
-"""What O4 counts: nodes and domains that are empty no more, for every model that counts pods at places."""
+"""O4: nodes and domains that are no longer empty, for every model that counts pods at places."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
 
-from placer.dense import Dense
+from placer.dense import Dense, Solution
 from placer.linear import LinearExpression
-from placer.methods.exact.node_sets import NodeSet, Request
+from placer.methods.exact.node_sets import NodeSet, Request, newly_filled
 
 __all__ = ["PackingValues", "PodCount"]
 
@@ -19,17 +19,7 @@ Row: TypeAlias = LinearExpression[IntVar]
 
 @dataclass(frozen=True)
 class PodCount:
-    """How many pods that ask for the same are at a place.
-
-    Parameters
-    ----------
-    request
-        What each asks for.
-    most
-        How many there can be, at least 1.
-    variable
-        How many there are.
-    """
+    """Number of pods with the same request at a place, at most ``most``, which is at least 1."""
 
     request: Request
     most: int
@@ -37,21 +27,10 @@ class PodCount:
 
 
 class PackingValues:
-    """The two values of O4 as rows of a model; what they need is made when one is asked for.
+    """The two values of O4 as rows of a model; their variables are made when one is asked for.
 
-    Parameters
-    ----------
-    places
-        Where pods are counted.
-    there
-        Place to the counts of pods at it, those of DaemonSets left out: they leave a node empty.
-    fillings
-        Place to how many of its nodes are filled in each way, where ways are listed.
-
-    Attributes
-    ----------
-    opened, filled
-        Domain to whether it is empty no more, place to how many of its nodes are empty no more; made with the values.
+    ``there`` has the counts of pods per place, those of DaemonSets left out: they leave a node empty. ``fillings`` has
+    the counts of nodes per way to fill one, where ways are listed.
     """
 
     def __init__(
@@ -89,11 +68,8 @@ class PackingValues:
         return self.opened[domain]
 
     def _filled(self) -> dict[int, IntVar]:
-        """Per empty place the number of nodes that are empty no more.
-
-        A single node has room only if it is filled: sum over i of request(i, r) y[i, n] <= free(n, r) u[n]. On a place
-        that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= u[p] times the room of one node
-        in pieces of s (its nodes hold equally many of each size).
+        """A single node has room only if it is filled. On a counted place, per size s: sum over i with size(i) >= s of
+        size(i) y[i, p] <= u[p] times the room of one node in pieces of s (its nodes hold equally many of each size).
         """
         if not self.filled:
             for place, counts in self.there.items():
@@ -116,6 +92,19 @@ class PackingValues:
             resource = where.resource or 0
             room = int(self.dense.free[where.nodes[0], resource])
             self._at_most(filled, room // size, [(one.request[resource] // size, one.variable) for one in counts])
+
+    def encode(self, place_of: Mapping[int, int], solution: Solution, found: list[int]) -> None:
+        """Set the variables made here, by index, for a solution; ``place_of`` is node to place."""
+        opened: set[int] = set()
+        for place, nodes in newly_filled(self.dense, place_of, solution).items():
+            if place in self.filled:
+                found[self.filled[place].index] = len(nodes)
+                domain = self.places[place].leaf
+                while domain >= 0:
+                    opened.add(domain)
+                    domain = int(self.dense.domains.parent[domain])
+        for domain in opened & self.opened.keys():
+            found[self.opened[domain].index] = 1
 
     def _at_most(self, filled: IntVar, each: int, counts: Iterable[tuple[int, IntVar]]) -> None:
         row = Row().add(-each, filled)

@@ -1,9 +1,7 @@
-"""Which bundles are counted as one where pods of a shape are pooled and everything is placed.
+"""Bundles that are counted as one where pods of a shape are pooled and everything is placed.
 
-:func:`~placer.methods.exact.variables.make_bundles` counts subgroups together that are of one group, since a group may
-wait. Where everything is placed it does not matter whose they are: all that one leaf has to hold, whether group or
-subgroup, can take each other's place if they ask for the same pods and may be in the same leaves. Without that each
-group adds columns that are the same but for its name, and a tree looks at all orders of them.
+Then all contents of one leaf, groups or subgroups, can take each other's place if they ask for the same pods and may be
+in the same leaves.
 """
 
 from __future__ import annotations
@@ -21,17 +19,11 @@ __all__ = ["PooledBundles", "pool_bundles"]
 
 @dataclass(frozen=True)
 class PooledBundles(Bundles):
-    """Bundles that are counted, each of one or more of those that the exact model has.
+    """Bundles that are counted, each of one or more of those that the exact model has (``apart``).
 
-    A pooled bundle has the members of all that are in it, groups beside subgroups, and in its place in ``gangs`` or
-    ``parts`` the scope of the first. ``items`` of a group lack those of its subgroups that are pooled with others.
-
-    Parameters
-    ----------
-    apart
-        What is not pooled.
-    items_of
-        Per item those of ``apart`` that are in it, in the order of its members.
+    A pooled bundle has the members of all that are in it and the scope of the first. ``items`` of a group lack those of
+    its subgroups that are pooled with others. ``items_of`` has per item those of ``apart``, in the order of its
+    members.
     """
 
     apart: Bundles
@@ -44,18 +36,10 @@ class PooledBundles(Bundles):
         yield from alone if bundle.many == 1 else map(list, zip(*items, strict=True))
 
     def shared_out(self, found: Mapping[int, Counter[int]]) -> dict[int, Counter[int]]:
-        """Give what is pooled to those it belongs to.
+        """Share out pooled pods among their owners: item of ``apart`` to how many of its pods are at each place.
 
-        Parameters
-        ----------
-        found
-            Item to how many of its pods are at each place; in each leaf as many as members that lie there have. Places
-            of one leaf follow each other.
-
-        Returns
-        -------
-        dict of int to Counter
-            Item of ``apart`` to how many of its pods are at each place; a member is in one leaf with all its items.
+        ``found`` is the same per pooled item; places of one leaf follow each other. A member is in one leaf with all
+        its items.
         """
         shared: dict[int, Counter[int]] = {}
         for item, by_place in found.items():
@@ -66,15 +50,7 @@ class PooledBundles(Bundles):
 
 
 def pool_bundles(bundles: Bundles, shape_of: Sequence[int]) -> PooledBundles:
-    """Pool what can take each other's place where everything is placed.
-
-    Parameters
-    ----------
-    bundles
-        What is counted together already.
-    shape_of
-        Number of the shape of each item: pods of one shape can take each other's place.
-    """
+    """Pool the bundles that can take each other's place where everything is placed; ``shape_of`` is per item."""
     return _BundlePool(bundles, shape_of).pooled()
 
 

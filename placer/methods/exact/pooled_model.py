@@ -1,4 +1,4 @@
-"""The values after ``placed`` where everything is placed: the model of pooled pods, for the search of the exact one."""
+"""The model of pooled pods for the values after ``placed``, where everything is placed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Dense, Solution
 from placer.linear import ColumnSum, IntegerProgram
-from placer.methods.events import TooLarge
-from placer.methods.exact.node_sets import NodeSet, newly_filled
 from placer.methods.exact.packing import PackingValues, PodCount
-from placer.methods.exact.pooled_program import PooledPods, PooledProgram, tells_all
-from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, solver_form
+from placer.methods.exact.pooled_program import PooledProgram, tells_all
+from placer.methods.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
 from placer.placement import MAXIMISED
 
 __all__ = ["PooledModel"]
@@ -27,24 +25,8 @@ NO_END = 2**60
 class PooledModel:
     """One CP-SAT model for the values after ``placed``; the search asks it as it asks the exact one.
 
-    Of calls it knows none but those between pods that run: ``networkCost`` is then a constant.
-
-    Parameters
-    ----------
-    dense
-        The instance; :meth:`knows` must say so.
-    most
-        With more columns than this nothing is built.
-
-    Attributes
-    ----------
-    columns
-        How many it has, about.
-
-    Raises
-    ------
-    TooLarge
-        Nothing was built.
+    Of calls it knows none but those between pods that run: ``networkCost`` is then a constant. :meth:`knows` must hold.
+    TooLarge where it would have more than ``most`` columns.
     """
 
     #: No model of it tells nodes of an area apart: there are no calls.
@@ -53,11 +35,8 @@ class PooledModel:
     unsure = False
 
     def __init__(self, dense: Dense, most: float = math.inf) -> None:
-        self.dense, pods = dense, PooledPods(dense)
-        self.columns = pods.columns
-        if self.columns > most:
-            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
-        self.program = PooledProgram(pods)
+        self.dense, self.program = dense, PooledProgram(dense, most)
+        self.columns = self.program.columns
         self.proto = self.program.model
         self._packing: PackingValues | None = None
         self._values: dict[int, Linear] = {}
@@ -72,7 +51,7 @@ class PooledModel:
 
     @staticmethod
     def knows(dense: Dense) -> bool:
-        """Whether it tells all of an instance: pods of one shape are alike, and leaves are below other domains."""
+        """Whether it is exact for an instance: pods of one shape are alike, and leaves are below other domains."""
         tree = dense.domains
         return tells_all(dense) and bool((tree.parent == tree.root).any())
 
@@ -103,19 +82,15 @@ class PooledModel:
         """Value of every variable for a solution that places everything."""
         found = self.program.encode(solution)
         if self._packing is not None:
-            self._encode_packing(self._packing, solution, found)
+            self._packing.encode(self.program.place_of, solution, found)
         return found
 
     def hint(self, solution: Solution) -> None:
         """Hint every variable with a solution that places everything."""
-        values = self.encode(solution)
-        self.proto.proto.clear_solution_hint()
-        hint = self.proto.proto.solution_hint
-        hint.vars.extend(range(len(values)))
-        hint.values.extend(values)
+        set_hint(self.proto, self.encode(solution))
 
     def read(self, values: list[int]) -> Solution:
-        """Solution that values of the variables mean."""
+        """Solution of some values of the variables."""
         return self.program.read(values)
 
     def admitted(self, solution: Solution) -> Solution:
@@ -123,7 +98,7 @@ class PooledModel:
         return solution
 
     def exclude(self, solution: Solution) -> bool:  # noqa: ARG002  # the exact model looks at it
-        """Exclude what no order admits in a solution: nothing."""
+        """Nothing is to be excluded: every order is admitted."""
         return False
 
     def as_integer_program(self, value: Linear) -> tuple[IntegerProgram, ColumnSum]:
@@ -155,7 +130,6 @@ class PooledModel:
         return self._values[criterion]
 
     def _span(self) -> Linear:
-        """O2: sum over scopes of the leaves they touch; those that lie in one leaf touch one."""
         program, total = self.program, Linear(constant=self.dense.constant_span)
         program.count_by_unit()
         for index, bundle in enumerate(program.all):
@@ -175,7 +149,7 @@ class PooledModel:
             there = [] if unit in before else list(self._counts_at(unit, bundle))
             if there:
                 row = Linear().add(1, *(variable for variable, _ in there))
-                touched[unit] = self._integer(1, partial(reaches, row, 1), self.program.leaf_of_unit(unit))
+                touched[unit] = self.program.integer(1, self.program.leaf_of_unit(unit), partial(reaches, row, 1))
                 for variable, most in there:
                     self.proto.add(solver_form(Linear().add(1, variable).add(-most, touched[unit])) <= 0)
         total.add(1, *touched.values())
@@ -207,16 +181,11 @@ class PooledModel:
             row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, home)
             self.proto.add(solver_form(row) >= 0)
 
-    def _integer(self, most: int, value: Callable[[list[int]], int], leaf: int) -> IntVar:
-        variable = self.program.integer(most, leaf)
-        self.program.derived.append((variable, value))
-        return variable
-
     # O4
 
     @property
     def packing(self) -> PackingValues:
-        """What O4 counts; pods of DaemonSets leave a node empty."""
+        """O4; pods of DaemonSets leave a node empty."""
         if self._packing is None:
             program, there = self.program, defaultdict[int, list[PodCount]](list)
             for (shape, place), variable in program.counts.items():
@@ -225,15 +194,5 @@ class PooledModel:
                     there[place].append(
                         PodCount(one.request, min(one.total, program.room_at(shape, [place])), variable)
                     )
-            places = [where for where in program.places if isinstance(where, NodeSet)]
-            self._packing = PackingValues(self.dense, self.proto, places, there, program.fillings)
+            self._packing = PackingValues(self.dense, self.proto, program.places, there, program.fillings)
         return self._packing
-
-    def _encode_packing(self, packing: PackingValues, solution: Solution, found: list[int]) -> None:
-        opened: set[int] = set()
-        for place, nodes in newly_filled(self.dense, self.program.pods.place_of, solution).items():
-            if place in packing.filled:
-                found[packing.filled[place].index] = len(nodes)
-                opened.update(self.program.path(self.program.places[place].leaf))
-        for domain in opened & packing.opened.keys():
-            found[packing.opened[domain].index] = 1

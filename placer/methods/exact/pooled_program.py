@@ -1,11 +1,7 @@
-"""Where groups have their homes, pods of one shape pooled: the model of a cluster in which everything is placed.
+"""Homes of groups with pods of one shape pooled: the model of a cluster in which everything is placed.
 
-What ``locality`` asks of a placement is which domain is the home of each group and subgroup, not which of its pods are
-on which node. So pods of one shape are counted together, whoever's they are: each home asks for room for its pods of a
-shape, each place holds so many of them, and they can be dealt out if in every domain are at least as many as the homes
-in it ask for (domains are nested, so this is enough). The model has a column per home, and per shape and place, where
-:class:`~placer.methods.exact.search.ExactModel` has one per group and place; steps on it see a third of the cluster at
-once. ``span`` asks for more, of the few groups that may be in several leaves: how many of their pods are in each.
+Pods can be dealt out if every domain has at least as many as the homes in it ask for: domains are nested, so this is
+enough. ``span`` also needs the pods per leaf of the few groups that may be in several.
 """
 
 from __future__ import annotations
@@ -20,6 +16,7 @@ from ortools.sat.python.cp_model import CpModel, IntVar
 
 from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
+from placer.methods.events import TooLarge
 from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
 from placer.methods.exact.pooled_bundles import PooledBundles, pool_bundles
 from placer.methods.exact.variables import (
@@ -29,35 +26,26 @@ from placer.methods.exact.variables import (
     Linear,
     Reach,
     decode,
+    fewest_rooms,
     make_bundles,
     solver_form,
 )
 
-__all__ = ["PooledPods", "PooledProgram", "tells_all"]
+__all__ = ["PooledProgram", "tells_all"]
 
 #: A resource with more distinct sizes than this is counted in its own units only.
 MOST_SIZES = 10
 
 
 def tells_all(dense: Dense) -> bool:
-    """Whether pods of one shape can take each other's place: nothing but room, eligibility and the tree counts."""
+    """Whether pods of one shape can take each other's place: only room, eligibility and the tree count."""
     alone = dense.network is None and dense.numa is None and dense.neighbours is None
     return alone and not any(one.host_ports for one in dense.classes)
 
 
 @dataclass(frozen=True)
 class PodShape:
-    """Pods that ask for the same and may go to the same nodes.
-
-    Parameters
-    ----------
-    request, mask, daemon
-        What they ask for; row of ``Dense.masks``; whether a DaemonSet made them.
-    fits
-        int64, shape (nodes,): how many of them each node holds by itself.
-    total
-        How many there are.
-    """
+    """Pods that ask for the same and may go to the same nodes; ``fits`` is int64, most of them per node by itself."""
 
     request: Request
     mask: int
@@ -66,30 +54,17 @@ class PodShape:
     total: int
 
 
-class PooledPods:
-    """What there is to count in an instance, before a model of it is built.
+class PooledProgram:
+    """The model of one instance; all of its pods are placed; :func:`tells_all` must hold. At first it minimises
+    ``locality``. TooLarge where it would have more than ``most`` columns.
 
-    Parameters
-    ----------
-    dense
-        The instance; :func:`tells_all` must say so.
-
-    Attributes
-    ----------
-    bundles, all
-        What is counted together (:func:`~placer.methods.exact.pooled_bundles.pool_bundles`), gangs first.
-    leaves
-        Leaf domains, ascending.
-    places
-        Where pods are counted.
-    shapes, shape_of
-        Shapes of pods, and that of each item.
-    columns
-        How many columns a program of it has with :meth:`PooledProgram.count_by_unit`, about.
+    ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
+    :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
+    has one; ``derived`` as in :class:`~placer.methods.exact.variables.ExactVariables`.
     """
 
-    def __init__(self, dense: Dense) -> None:
-        self.dense = dense
+    def __init__(self, dense: Dense, most: float) -> None:
+        self.dense, self.model = dense, CpModel()
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
@@ -97,11 +72,20 @@ class PooledPods:
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
-
-    @cached_property
-    def place_of(self) -> dict[int, int]:
-        """Node to its place, where anything fits on it."""
-        return {node: place for place, where in enumerate(self.places) for node in where.nodes}
+        if self.columns > most:
+            raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
+        self.place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
+        self.leaf_of: dict[int, int] = {}
+        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
+        self.at: dict[tuple[int, int], IntVar] = {}
+        self.counts = self._counts()
+        self.fillings: dict[int, list[IntVar]] = {}
+        self._capacity()
+        self.homes = [self._homes(bundle) for bundle in self.all]
+        self._nested()
+        self._dealt_out()
+        self.value = self._locality()
+        self.model.minimize(solver_form(self.value) + self.value.constant)
 
     def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
         numbers: dict[tuple[Request, int, bool], int] = {}
@@ -118,53 +102,13 @@ class PooledPods:
         shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
         return pooled, shapes, [shape_of[items[0]] for items in pooled.items_of]
 
-
-class PooledProgram:
-    """The model of one instance; all of its pods are placed.
-
-    Parameters
-    ----------
-    pods
-        What it counts.
-
-    Attributes
-    ----------
-    model
-        Minimises ``locality`` as long as nothing else is said.
-    homes
-        Per bundle: home to how many members have it.
-    counts
-        Shape and place to how many pods of the shape are there.
-    at
-        Item and unit of ``span`` to how many of its pods are there, of those that may be in several, once
-        :meth:`count_by_unit` was called.
-    leaf_of
-        Index of a variable to the leaf that it is about; those about no single leaf are absent.
-    derived
-        Variables that follow from those made before them, each with its value where the others have theirs, by index.
-    """
-
-    def __init__(self, pods: PooledPods) -> None:
-        self.pods, self.dense, self.model = pods, pods.dense, CpModel()
-        self.all, self.leaves, self.places = pods.all, pods.leaves, pods.places
-        self.bundles, self.shapes, self.shape_of = pods.bundles, pods.shapes, pods.shape_of
-        self.leaf_of: dict[int, int] = {}
-        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
-        self.at: dict[tuple[int, int], IntVar] = {}
-        self.counts = self._counts()
-        self.fillings: dict[int, list[IntVar]] = {}
-        self._capacity()
-        self.homes = [self._homes(bundle) for bundle in self.all]
-        self._nested()
-        self._dealt_out()
-        self.value = self._locality()
-        self.model.minimize(solver_form(self.value) + self.value.constant)
-
-    def integer(self, most: int, leaf: int | None = None) -> IntVar:
-        """Make a variable of 0 .. ``most``, at least 1; ``leaf`` is the leaf that it is about."""
+    def integer(self, most: int, leaf: int | None = None, value: Callable[[list[int]], int] | None = None) -> IntVar:
+        """Make a variable of 0 .. ``most``, at least 1, about a leaf; ``value`` as for the exact model."""
         variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
         if leaf is not None:
             self.leaf_of[variable.index] = leaf
+        if value is not None:
+            self.derived.append((variable, value))
         return variable
 
     def _counts(self) -> dict[tuple[int, int], IntVar]:
@@ -325,9 +269,9 @@ class PooledProgram:
         return self.places[self.units[unit][0]].leaf
 
     def count_by_unit(self) -> None:
-        """Count pods of what may be in several leaves in each of them, too; to be called once.
+        """Count pods that may be in several leaves in each of them, too; to be called once.
 
-        With them pods can be dealt out if in every leaf are as many of each shape as are counted there.
+        Then pods can be dealt out if every leaf has as many of each shape as are counted there.
         """
         asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
         for item, owner in enumerate(self.owners):
@@ -365,16 +309,11 @@ class PooledProgram:
         """Fewest of some units that hold all pods of a member, in pieces of every size: the roomiest first."""
         leaves, most = [self.leaf_of_unit(unit) for unit in units], 0
         for (resource, size), room in self._rooms.items():
-            left = sum(
+            asked = sum(
                 self.bundles.items[item].total * (self.shapes[self.shape_of[item]].request[resource] // size)
                 for item in bundle.items
             )
-            count = 0
-            for held in sorted((room[leaf] for leaf in leaves), reverse=True):
-                if left <= 0:
-                    break
-                left, count = left - held, count + 1
-            most = max(most, count)
+            most = max(most, fewest_rooms((room[leaf] for leaf in leaves), asked))
         return most
 
     def _locality(self) -> Linear:
@@ -400,7 +339,8 @@ class PooledProgram:
         for bundle, homes in zip(self.all, self.homes, strict=True):
             for index in self._at_home(bundle, homes, nodes) if homes else ():
                 found[index] += 1
-        for (place, number), filled in self._first_fillings(solution).items():
+        fillings = first_fillings(self.dense, self.places, self.place_of, solution)
+        for (place, number), filled in fillings.items():
             found[self.fillings[place][number].index] = filled
         for variable, value in self.derived:
             found[variable.index] = value(found)
@@ -409,18 +349,10 @@ class PooledProgram:
     def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
         for (index, node), count in solution.items():
-            item, place = item_of[index], self.pods.place_of[node]
+            item, place = item_of[index], self.place_of[node]
             yield self.counts[self.shape_of[item], place], count
-            if self.at and (there := self.at.get((item, self._unit(place)))) is not None:
+            if self.at and (there := self.at.get((item, self.places[place].unit))) is not None:
                 yield there, count
-
-    def _unit(self, place: int) -> int:
-        where = self.places[place]
-        return where.unit
-
-    def _first_fillings(self, solution: Solution) -> dict[tuple[int, int], int]:
-        places = list(self.places)
-        return first_fillings(self.dense, places, self.pods.place_of, solution) if places else {}
 
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
         for classes in self.bundles.classes(bundle):
@@ -430,7 +362,7 @@ class PooledProgram:
             yield homes[next(domain for domain in self._paths[home] if domain in homes)].index
 
     def read(self, values: Sequence[int]) -> Solution:
-        """The placement that values of all variables mean: pods are dealt out to homes, the narrowest first."""
+        """The placement of values of all variables: pods are dealt out to homes, the narrowest first."""
         left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
         found: dict[int, Counter[int]] = defaultdict(Counter)
         for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
@@ -439,7 +371,7 @@ class PooledProgram:
         return self._decoded(found, values)
 
     def _asked(self, values: Sequence[int]) -> Iterator[tuple[Sequence[int], int, int]]:
-        """Places, item, and how many of its pods are to be there: places of two of them are nested or disjoint."""
+        """Places of two triples are nested or disjoint."""
         for item, owner in enumerate(self.owners):
             bundle, total = self.all[owner], self.bundles.items[item].total
             if not self.homes[owner]:

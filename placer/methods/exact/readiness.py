@@ -11,7 +11,7 @@ from placer.deadline import Deadline
 from placer.dense import Dense, Solution
 from placer.methods.events import TooLarge
 from placer.methods.exact.search import ExactModel, presolve_with_care
-from placer.methods.exact.variables import solver_form
+from placer.methods.exact.variables import limited_solver, solver_form
 
 __all__ = ["ready_solution"]
 
@@ -20,22 +20,10 @@ MOST_REFUSED = 50
 
 
 def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[bool | None, Solution | None]:
-    """Find a solution in which every group is ready, or prove that there is none.
+    """Find a solution in which the only group is ready (True), or prove that there is none (False).
 
-    Parameters
-    ----------
-    dense
-        An instance whose first criterion is ``admitted`` of its only priority, and which has one group.
-    deadline
-        When the solver ends.
-    seed
-        Of the solver, which has one thread.
-
-    Returns
-    -------
-    bool or None, Solution or None
-        True with a solution that kubelets admit in some order; False where it is proved that there is none; None where
-        there was no time, or the model would be too large.
+    The first criterion is ``admitted`` of its only priority. None where there was no time, or the model would be too
+    large.
     """
     try:
         model = ExactModel(_by_admission(dense), seconds=max(0.0, deadline.left))
@@ -64,11 +52,8 @@ def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | 
 
 def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.CpSolverStatus, Solution | None]:
     """In a thread, so that this one hears signals; CP-SAT's own handler would end the process at the next Ctrl-C."""
-    solver = cp_model.CpSolver()
-    solver.parameters.catch_sigint_signal = False
-    solver.parameters.num_workers, solver.parameters.random_seed = 1, seed
+    solver = limited_solver(seconds=min(1e6, deadline.left), random_seed=seed, catch_sigint_signal=False)
     presolve_with_care(solver)
-    solver.parameters.max_time_in_seconds = min(1e6, max(0.01, deadline.left))
     with ThreadPoolExecutor(1) as thread:
         solving = thread.submit(solver.solve, model.proto)
         try:
@@ -82,5 +67,4 @@ def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.
 
 
 def _by_admission(dense: Dense) -> Dense:
-    """The same with no criterion but the first, so that the model tells apart only what readiness needs."""
     return replace(dense, criteria=dense.criteria[:1])

@@ -1,4 +1,4 @@
-"""The exact model and its search: the values one after another, each keeping what the former reached."""
+"""The exact model and its search: the values one after another, each keeping those before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from placer.methods.exact.variables import (
     count_sizes,
     decode,
     encode,
+    limited_solver,
     make_bundles,
+    set_hint,
     solver_form,
 )
 from placer.methods.exact.zones import Zones, count_choices
@@ -52,32 +54,16 @@ MOST_VARIABLES = 400_000
 #: Seconds to build a model, per count and home: measured 0.1 to 0.25 ms on a busy machine.
 BUILD_SECONDS = 0.0002
 
-#: Objectives stay below this, far from the solver's 2^63.
-SAFE = 2**60
-
-#: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
-#: from round to round. Small first: soon every value has been looked at.
-FIRST_BUDGET, GROWTH = 2.0, 4.0
-
-#: Share of the time that the linear program over shapes and node classes may take.
-LP_SHARE = 0.1
-
-#: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
-#: bounds here; the workers that are left over do the solver's own neighbourhood search.
-FEW_WORKERS = 3
+#: Seconds for a value in the first round, with one worker deterministic time: soon every value has been looked at.
+FIRST_BUDGET = 2.0
 
 
 @dataclass(frozen=True)
 class Must:
-    """What pods of a whole that are held fast ask of a part of it.
+    """Demands of fixed pods on a part of the whole: groups and subgroups that must stay ready.
 
-    Parameters
-    ----------
-    groups, sub_groups
-        Those that must stay ready.
-    surplus
-        With ``networkCost: majority``: workload and area to how many more callees may be too far from pods that run
-        there than near enough, where it is not what running callees alone say.
+    ``surplus``, with ``networkCost: majority``: workload and area to how many more callees may be too far from pods
+    that run there than near enough; absent: as many as by running callees alone.
     """
 
     groups: frozenset[int] = frozenset()
@@ -95,17 +81,12 @@ class ExactModel:
     Parameters
     ----------
     must
-        Of a neighbourhood: what is beyond it.
+        Of a neighbourhood: the demands of the pods outside.
     seconds
-        How long building may take; a model that would take longer counts as too large.
+        Limit for building it; a model that would take longer counts as too large.
     criterion
         The highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
         nodes of an area apart.
-
-    Raises
-    ------
-    TooLarge
-        Nothing was built.
     """
 
     def __init__(
@@ -154,8 +135,8 @@ class ExactModel:
         value = self.objective.criterion(criterion)
         maximised = self.dense.criteria[criterion][0] in MAXIMISED
         row = Linear([*value.variables], [*value.coefficients], value.constant)
-        factor = 1 if aside is None else 1 + self.most(aside)
-        if aside is not None and factor * max(1, self.most(row)) < SAFE:
+        factor = 1 if aside is None else 1 + self.highest(aside)
+        if aside is not None and factor * max(1, self.highest(row)) < 2**60:
             row = Linear(row.variables, [factor * each for each in row.coefficients])
             for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
                 row.add(coefficient if maximised else -coefficient, variable)
@@ -166,8 +147,8 @@ class ExactModel:
             self.proto.minimize(solver_form(row) + row.constant)
         return value
 
-    def most(self, row: Linear) -> int:
-        """A number that no value of a row with positive coefficients exceeds; the counts of an item share its pods."""
+    def highest(self, row: Linear) -> int:
+        """Upper bound of a row with positive coefficients; the counts of an item share its pods."""
         counts = enumerate(self.variables.counts)
         owner = {variable.index: item for item, by_place in counts for variable in by_place.values()}
         best: dict[int, int] = {}
@@ -182,43 +163,35 @@ class ExactModel:
 
     def keep(self, criterion: int, reached: int) -> None:
         """From now on a criterion is at least as good as ``reached``."""
-        value = self.objective.criterion(criterion)
-        if self.dense.criteria[criterion][0] in MAXIMISED:
-            self.proto.add(solver_form(value) >= reached - value.constant)
-        else:
-            self.proto.add(solver_form(value) <= reached - value.constant)
+        self._bound(criterion, reached, above=self.dense.criteria[criterion][0] in MAXIMISED)
 
     def limit(self, criterion: int, bound: int) -> None:
         """From now on a criterion is not better than a bound that is proved."""
+        self._bound(criterion, bound, above=self.dense.criteria[criterion][0] not in MAXIMISED)
+
+    def _bound(self, criterion: int, bound: int, *, above: bool) -> None:
         value = self.objective.criterion(criterion)
-        if self.dense.criteria[criterion][0] in MAXIMISED:
-            self.proto.add(solver_form(value) <= bound - value.constant)
-        else:
-            self.proto.add(solver_form(value) >= bound - value.constant)
+        row = solver_form(value)
+        self.proto.add(row >= bound - value.constant if above else row <= bound - value.constant)
 
     def fill(self) -> None:
-        """From now on everything is placed; to be said only where what is kept implies it."""
+        """From now on everything is placed; only where the kept values imply it."""
         self.implied.full()
 
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""
         self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
         values = encode(self.variables, solution)
-        self.proto.proto.clear_solution_hint()
-        hint = self.proto.proto.solution_hint
-        hint.vars.extend(range(len(values)))
-        hint.values.extend(values)
+        set_hint(self.proto, values)
         return values
 
     def admitted(self, solution: Solution) -> Solution | None:
-        """A solution of the model in an order in which kubelets admit it (C10), and of which others admit every pod
-        (C12); None where there is none.
-        """
+        """The solution in an order in which all pods are admitted (C10, C12); None where there is none."""
         found = solution if self.dense.numa is None else self.dense.numa.ordered(solution)
         return found if found is not None and self.dense.orderable(found) else None
 
     def exclude(self, solution: Solution) -> bool:
-        """Exclude what no order admits in a solution (C10, C12); False: there is nothing to exclude, it stands."""
+        """Exclude the counts of a solution that no order admits (C10, C12); False: there are none."""
         if self.zones is not None and self.zones.exclude(solution):
             return True
         if self.neighbours is None or self.admitted(solution) is not None:
@@ -233,7 +206,7 @@ class ExactModel:
         return unsure or (self.neighbours is not None and self.neighbours.unsure)
 
     def read(self, values: Sequence[int]) -> Solution:
-        """Solution that values of the variables mean."""
+        """Solution of some values of the variables."""
         found = decode(self.variables, values)
         return found if self.zones is None else self.zones.arranged(found, values)
 
@@ -247,7 +220,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
         Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
         the same events.
     emit
-        Told every better solution at once, and every bound.
+        Gets every better solution at once, and every bound.
 
     Returns
     -------
@@ -264,7 +237,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 def safe_bound(bound: float, maximised: bool) -> int:
-    """Return the solver's bound as an integer that is certainly one, whatever the float lost."""
+    """Return the solver's bound as an integer that is certainly one, despite floats."""
     slack = max(1e-6, abs(bound) * 1e-15)
     return math.floor(bound + slack) if maximised else math.ceil(bound - slack)
 
@@ -289,13 +262,7 @@ class _Limits:
 
 
 class ExactSearch:
-    """One search: the best solution so far, the model of the round, and how many values are proved.
-
-    Parameters
-    ----------
-    dense, options, emit
-        As :func:`search` takes them.
-    """
+    """One search: the best solution so far, the model of the round, and how many values are proved."""
 
     #: Where the model is too large for a proof, the search ends after a round of so much.
     last_budget = 0.0
@@ -314,7 +281,7 @@ class ExactSearch:
         """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
-        for bound in lp_bounds(self.dense, self.values, self.limits.seconds * LP_SHARE):
+        for bound in lp_bounds(self.dense, self.values, Deadline.within(self.limits.seconds * 0.1)):
             self._tell(bound)
         budget = FIRST_BUDGET
         while True:
@@ -326,7 +293,7 @@ class ExactSearch:
                 return "time"
             if self.too_large and budget >= self.last_budget:
                 return "finished"
-            budget *= GROWTH
+            budget *= 4.0
 
     def _round(self, budget: float) -> None:
         self.model: ExactModel | PooledModel | None = None
@@ -341,10 +308,7 @@ class ExactSearch:
         return self.met(criterion) or (not self.limits.over and self.solve(criterion, budget))
 
     def offer(self, solution: Solution, phase: str) -> None:
-        """Take and tell a solution that is better than what was told before, or the first one.
-
-        One in which pods have no order in which each is admitted is none (C12).
-        """
+        """Take and emit a solution that is better than the best so far, or the first one, if it has an order (C12)."""
         if not self.dense.orderable(solution):
             return
         values = score_solution(self.dense, solution)
@@ -355,7 +319,7 @@ class ExactSearch:
             self.emit(Improved(solution, phase))
 
     def met(self, criterion: int) -> bool:
-        """Whether counting, or a bound told before, proves that nothing beats the value; tells the bounds it finds."""
+        """Whether a bound proves that nothing beats the value; emits the bounds it finds."""
         for bound in self._bounds_that_hold():
             if bound.criterion == criterion and self.values[criterion] == bound.bound:
                 self._tell(bound)
@@ -387,11 +351,9 @@ class ExactSearch:
         return self._judge(criterion, bound, optimal and stands)
 
     def _use_bound(self, model: ExactModel | PooledModel, criterion: int) -> None:
-        """Tell a model what is proved of the criterion it aims at: it need not find that out again."""
         known = self._known_bounds(criterion)
         if known:
-            maximised = self.dense.criteria[criterion][0] in MAXIMISED
-            model.limit(criterion, min(known) if maximised else max(known))
+            model.limit(criterion, min(known) if self.dense.criteria[criterion][0] in MAXIMISED else max(known))
 
     def _known_bounds(self, criterion: int) -> list[int]:
         return [bound.bound for bound in self._bounds_that_hold() if bound.criterion == criterion]
@@ -403,10 +365,10 @@ class ExactSearch:
     def _once(
         self, model: ExactModel | PooledModel, name: str, budget: float
     ) -> tuple[cp_model.CpSolver | None, bool, bool]:
-        """Solve a model once; give the solver, whether it called its solution optimal, and whether that stands.
+        """Give the solver, whether it called its solution optimal, and whether that stands.
 
-        No solver where it was cut before it had a solution: what it gives as its bound is then only a default. What
-        kubelets refuse is excluded from the model.
+        No solver where it was cut before it had a solution: its bound is then only a default. Orders that kubelets
+        refuse are excluded from the model.
         """
         model.hint(self.solution)
         solver, watch = self._solver(budget), _SolutionWatch(self, model, name)
@@ -441,7 +403,12 @@ class ExactSearch:
         pooled = self._everything_kept(criterion) and self.pools
         made = isinstance(self.model, PooledModel) if pooled else isinstance(self.model, ExactModel)
         if self.model is None or not made or self.model.apart != ExactModel.tells_apart(self.dense, criterion):
-            self.model = self._made(criterion, self.building(budget), pooled=pooled)
+            seconds = self.building(budget)
+            self.model = (
+                PooledModel(self.dense, min(MOST_VARIABLES, seconds / BUILD_SECONDS))
+                if pooled
+                else ExactModel(self.dense, seconds=seconds, criterion=criterion)
+            )
             self.kept, self.filled = 0, False
         for before in range(self.kept, criterion):
             self.model.keep(before, self.values[before])
@@ -451,14 +418,9 @@ class ExactSearch:
             self.model.fill()
         return self.model
 
-    def _made(self, criterion: int, seconds: float, *, pooled: bool) -> ExactModel | PooledModel:
-        if pooled:
-            return PooledModel(self.dense, min(MOST_VARIABLES, seconds / BUILD_SECONDS))
-        return ExactModel(self.dense, seconds=seconds, criterion=criterion)
-
     @cached_property
     def pools(self) -> bool:
-        """Whether the model of pooled pods tells all of the instance."""
+        """Whether the model of pooled pods is exact for the instance."""
         return PooledModel.knows(self.dense)
 
     def building(self, budget: float) -> float:  # noqa: ARG002  # others look at it
@@ -466,28 +428,25 @@ class ExactSearch:
         return self.limits.seconds / 2
 
     def _everything_kept(self, criterion: int) -> bool:
-        """Whether the values before ``criterion`` leave no choice but to place every pod."""
         kept = {self.dense.criteria[before] for before in range(criterion)}
         if any(("placed", group.priority) not in kept for group in self.dense.groups):
             return False
         return sum(self.solution.values()) == sum(pod_class.size for pod_class in self.dense.classes)
 
     def _solver(self, budget: float) -> cp_model.CpSolver:
-        """A solver with what is left; with one worker only deterministic time ends it before the limit does."""
-        solver = cp_model.CpSolver()
-        parameters, alone = solver.parameters, self.options.workers == 1
-        parameters.num_workers = self.options.workers
-        parameters.random_seed = self.options.seed
-        if self.options.workers <= FEW_WORKERS:
-            parameters.subsolvers.extend(["max_lp"])
+        """With one worker only deterministic time ends the solver before the limit does."""
+        alone = self.options.workers == 1
+        solver = limited_solver(
+            work=min(self.limits.work, budget) if alone else self.limits.work,
+            seconds=self.limits.seconds if alone else min(self.limits.seconds, budget),
+            num_workers=self.options.workers,
+            random_seed=self.options.seed,
+        )
+        # With so few workers no subsolver uses the LP fully, and it is the LP that proves bounds here.
+        if self.options.workers <= 3:
+            solver.parameters.subsolvers.extend(["max_lp"])
         if self.dense.network is not None and self.dense.network.majority:
             presolve_with_care(solver)
-        seconds = self.limits.seconds if alone else min(self.limits.seconds, budget)
-        work = min(self.limits.work, budget) if alone else self.limits.work
-        if seconds < math.inf:
-            parameters.max_time_in_seconds = max(0.01, seconds)
-        if work < math.inf:
-            parameters.max_deterministic_time = max(1e-6, work)
         return solver
 
 
@@ -500,7 +459,7 @@ def presolve_with_care(solver: cp_model.CpSolver) -> None:
 
 
 class _SolutionWatch(cp_model.CpSolverSolutionCallback):
-    """Tells every better solution as soon as it is found, so that a killed process loses nothing.
+    """Emits every better solution as soon as it is found, so that a killed process loses nothing.
 
     ``refused`` are those that the model allowed and kubelets refuse (C10).
     """

@@ -1,28 +1,26 @@
-"""Decision variables of the exact model: what is counted together, what is decided, and the way to solutions and back.
-
-**Bundles.** A *bundle* is a set of interchangeable groups (many pods that are gangs of one, gangs of one shape) or of
-interchangeable subgroups of one group. Each of its members is placed entirely or not at all; a bundle of one member
-may also be elastic. An *item* is the class of equal pods at one position of each member. The model counts placed
-members and placed pods, and never says which.
-"""
+"""Decision variables of the exact model: bundles, items, and the way to solutions and back (``models/exact.md``)."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
+from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
 
 from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.dense.model import BoolArray, IntArray, ready
 from placer.linear import LinearExpression
-from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, newly_filled, raw_fits
+from placer.methods.exact.node_sets import NodeSet, Request, first_fillings, raw_fits
 from placer.symmetry import GroupSignatures, grouped
+
+if TYPE_CHECKING:
+    from placer.methods.exact.packing import PackingValues
 
 __all__ = [
     "Bundle",
@@ -34,8 +32,11 @@ __all__ = [
     "count_sizes",
     "decode",
     "encode",
+    "fewest_rooms",
+    "limited_solver",
     "make_bundles",
     "reaches",
+    "set_hint",
     "solver_form",
     "value_at",
 ]
@@ -51,17 +52,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True)
 class Item:
-    """Equal pods of a bundle.
-
-    Parameters
-    ----------
-    classes
-        The class in each member of the bundle, in the order of its members.
-    size
-        Pods per member.
-    fits
-        int64, shape (nodes,): how many of them each node holds by itself.
-    """
+    """Equal pods of a bundle, ``size`` per member; ``fits`` is int64, most of them per node by itself."""
 
     classes: tuple[int, ...]
     size: int
@@ -75,28 +66,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Interchangeable groups, or interchangeable subgroups of one group.
+    """Interchangeable groups, or interchangeable subgroups of one group (``policy`` at least 0), first ones placed
+    first.
 
-    Parameters
-    ----------
-    members
-        Indices of groups or of subgroups, those to be placed first first.
-    items
-        Indices of items; of a group, those of its subgroups included.
-    whole
-        Whether a member is placed entirely or not at all.
-    least
-        New pods that a member needs before it may have any (its ``short``).
-    scope
-        Scope of the first member.
-    reach
-        See :class:`Reach`.
-    homes
-        Domains of which one must hold all pods of a member, as far as they matter; empty with FREE.
-    gang
-        Index of the bundle of groups that it is or belongs to.
-    policy
-        Policy of the subgroups; -1 for groups.
+    ``items`` of a group include those of its subgroups. ``whole``: a member is placed entirely or not at all.
+    ``least``: new pods that a member needs before it may have any. One of ``homes`` must hold all pods of a member;
+    empty with FREE. ``gang`` is the bundle of groups that it is or belongs to.
     """
 
     members: tuple[int, ...]
@@ -125,11 +100,10 @@ class Bundles:
 
 
 def make_bundles(dense: Dense) -> Bundles:
-    """Find what is interchangeable.
+    """Find the interchangeable groups, and subgroups of one group.
 
-    Groups are, that have no subgroups and agree in priority, need, limits and classes; subgroups of one group, that
-    agree in policy, limits and classes. Only what is placed entirely or not at all and is FREE or LEAF is counted
-    together.
+    Only groups without subgroups are bundled, and only members that are placed entirely or not at all, and FREE or
+    LEAF.
     """
     return _BundleBuilder(dense).build()
 
@@ -161,7 +135,6 @@ class _BundleBuilder:
         return self.signatures.of_sub_group(index) if alike else index
 
     def _interchangeable(self, one: DenseGroup | DenseSubGroup) -> bool:
-        """Whether it can be counted with others: placed entirely or not at all, and in one leaf or anywhere."""
         whole = self._whole(one.classes, one.short)
         return whole and not self.dense.scopes[one.scope].bound and self._reach(one.scope, whole) is not Reach.TREE
 
@@ -172,7 +145,7 @@ class _BundleBuilder:
         return (self.dense.scopes[scope].limit, self.dense.scopes[scope].wanted)
 
     def _class_key(self, index: int) -> str:
-        """All that tells a class apart, written down: numbers, words and nothing cannot be compared otherwise."""
+        """All as text: numbers, words and None cannot be compared otherwise."""
         one = self.dense.classes[index]
         what = (one.weight, one.daemon, one.queue or "")
         return repr((one.size, one.role, *one.shape, *what, self.dense.workload_of.get(index, -1)))
@@ -266,6 +239,35 @@ def solver_form(expression: Linear) -> LinearExpr:
     return LinearExpr.weighted_sum(expression.variables, expression.coefficients)
 
 
+def set_hint(model: CpModel, values: Sequence[int]) -> None:
+    """Hint every variable of a model, by index."""
+    model.proto.clear_solution_hint()
+    model.proto.solution_hint.vars.extend(range(len(values)))
+    model.proto.solution_hint.values.extend(values)
+
+
+def fewest_rooms(rooms: Iterable[int], amount: int) -> int:
+    """How many of some rooms hold so much, the largest first."""
+    left, count = amount, 0
+    for room in sorted(rooms, reverse=True):
+        if left <= 0:
+            break
+        left, count = left - room, count + 1
+    return count
+
+
+def limited_solver(*, work: float = math.inf, seconds: float = math.inf, **settings: float) -> CpSolver:
+    """Make a solver within limits; ``settings`` are its parameters, among them one thread unless they say otherwise."""
+    solver = CpSolver()
+    for name, setting in {"num_workers": 1, **settings}.items():
+        setattr(solver.parameters, name, setting)
+    if work < math.inf:
+        solver.parameters.max_deterministic_time = max(1e-6, work)
+    if seconds < math.inf:
+        solver.parameters.max_time_in_seconds = max(0.01, seconds)
+    return solver
+
+
 def reaches(row: Linear, least: int, values: list[int]) -> int:
     """Whether a row is at least ``least`` where each variable has the value at its index, as 1 or 0."""
     return int(value_at(row, values) >= least)
@@ -277,28 +279,11 @@ def value_at(expression: Linear, values: list[int]) -> int:
 
 
 class ExactVariables:
-    """What the model decides.
+    """The decisions of the model.
 
-    Parameters
-    ----------
-    dense, bundles, places
-        The instance, and how it is counted.
-
-    Attributes
-    ----------
-    counts
-        Per item: place to the number of its pods that go there. Only where they may be (C3) and one fits.
-    active
-        Per bundle, gangs first, then parts. Of whole members: how many are placed; of an elastic one: whether it is
-        ready and may have pods. None where nothing has to be ready.
-    homes
-        Per bundle: domain to how many members have all their pods in it (0 or 1 with TREE). Empty with FREE.
-    fillings
-        Per place: how many of its nodes are filled in each of the ways that are listed.
-    opened, filled
-        Domain to whether it is empty no more, place to how many of its nodes are empty no more; made with packing.
-    derived
-        Variables that follow from those made before them, each with its value where the others have theirs, by index.
+    ``counts`` has per item the pods by place, ``homes`` per bundle the members by domain, ``fillings`` per place the
+    nodes filled in each listed way. ``active``, per bundle, counts placed members, or says whether an elastic one may
+    have pods; None where nothing has to be ready. ``derived`` variables have values by those before them.
     """
 
     def __init__(self, dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> None:
@@ -316,22 +301,20 @@ class ExactVariables:
         for place in places:
             self.unit_nodes[place.unit].extend(place.nodes)
             self.unit_leaf[place.unit] = place.leaf
-        self.counts = self._counts()
+        self.counts = [
+            {int(place): self.integer(int(row[place])) for place in np.flatnonzero(row)} for row in self.sizes
+        ]
         self.active = [self._active(bundle) for bundle in self.all]
-        self.homes = [self._homes(bundle) for bundle in self.all]
+        self.homes = [{domain: self.integer(bundle.many) for domain in bundle.homes} for bundle in self.all]
         self.fillings = [[self.integer(len(place.nodes)) for _ in place.fillings] for place in places]
-        self.opened: dict[int, IntVar] = {}
-        self.filled: dict[int, IntVar] = {}
+        self.packing: PackingValues | None = None
 
     def integer(self, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:
-        """Make a variable of 0 .. ``most``, at least 1; ``value`` says what it is where those before decide it."""
+        """Make a variable of 0 .. ``most``, at least 1; ``value`` is its value where those before decide it."""
         variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
         if value is not None:
             self.derived.append((variable, value))
         return variable
-
-    def _counts(self) -> list[dict[int, IntVar]]:
-        return [{int(place): self.integer(int(row[place])) for place in np.flatnonzero(row)} for row in self.sizes]
 
     def _active(self, bundle: Bundle) -> IntVar | None:
         gated = bundle.least > 0
@@ -340,13 +323,10 @@ class ExactVariables:
             gated = gated or bool(group.short_by_role) or bool(group.short_by_policy)
         return self.integer(bundle.many) if gated else None
 
-    def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
-        return {domain: self.integer(bundle.many) for domain in bundle.homes}
-
     # What the rules and the values ask again and again
 
     def first(self, item: int) -> PodClass:
-        """One of the classes of an item; they differ in nothing that matters."""
+        """One of the classes of an item, which are equal."""
         return self.dense.classes[self.bundles.items[item].classes[0]]
 
     def placed(self, item: int) -> list[IntVar]:
@@ -421,7 +401,7 @@ def encode(variables: ExactVariables, solution: Solution) -> list[int]:
 
 
 def decode(variables: ExactVariables, values: Sequence[int]) -> Solution:
-    """Solution that the values of the variables mean: pods of places put on nodes, pods of bundles given to members."""
+    """Solution of some values of the variables: pods of places put on nodes, pods of bundles given to members."""
     return _Decoder(variables, values).solution()
 
 
@@ -443,7 +423,8 @@ class _Encoder:
         for index, bundle in enumerate(self.variables.all):
             self._bundle(index, bundle)
         self._fillings()
-        self._packing()
+        if self.variables.packing is not None:
+            self.variables.packing.encode(self.place_of, self.solution, self.found)
         for variable, value in self.variables.derived:
             self.found[variable.index] = value(self.found)
         return self.found
@@ -453,21 +434,14 @@ class _Encoder:
 
     def _bundle(self, index: int, bundle: Bundle) -> None:
         active, homes = self.variables.active[index], self.variables.homes[index]
-        for position, member in enumerate(bundle.members):
-            classes = self._classes(bundle, position)
-            nodes = self._nodes(classes)
+        for member in bundle.members:
+            owners = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
+            classes = owners[member].classes
+            nodes = [node for each in classes for node in self.counts.get(each, ())]
             if active is not None and self._active(bundle, member, classes):
                 self._add(active, 1)
             if homes and (nodes or self.dense.scopes[bundle.scope].bound):
                 self._home(index, bundle, nodes)
-
-    def _nodes(self, classes: Iterable[int]) -> list[int]:
-        return [node for each in classes for node in self.counts.get(each, ())]
-
-    def _classes(self, bundle: Bundle, position: int) -> list[int]:
-        if bundle.policy < 0:
-            return list(self.dense.groups[bundle.members[position]].classes)
-        return list(self.dense.sub_groups[bundle.members[position]].classes)
 
     def _active(self, bundle: Bundle, member: int, classes: Iterable[int]) -> bool:
         if bundle.policy < 0:
@@ -484,15 +458,6 @@ class _Encoder:
         filled = first_fillings(self.dense, self.variables.places, self.place_of, self.solution)
         for (place, number), nodes in filled.items():
             self._add(self.variables.fillings[place][number], nodes)
-
-    def _packing(self) -> None:
-        opened: set[int] = set()
-        for place, nodes in newly_filled(self.dense, self.place_of, self.solution).items():
-            if place in self.variables.filled:
-                self._add(self.variables.filled[place], len(nodes))
-                opened.update(self.variables.path(self.variables.places[place].leaf))
-        for domain in opened & self.variables.opened.keys():
-            self._add(self.variables.opened[domain], 1)
 
 
 class _Decoder:

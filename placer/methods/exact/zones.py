@@ -1,16 +1,8 @@
-"""NUMA zones in the model (C10): where each aligned unit of the pods of a node may be, and which crowds have no order.
-
-A unit (a container, or the pod as a whole) is in one zone, or in one set of as many zones as it takes. Pods that are
-the same to the kubelet are counted together, each of their units k by node n and choice z of zones, and what units take
-of a choice fits into its zones::
-
-    sum over z of u[k, n, z] = sum over i of y[i, n]                             over the items i with unit k
-    sum over k, z' within z of take(k, r) u[k, n, z'] <= available(n, z, r)      for each resource r
+"""NUMA zones in the model (C10, ``models/exact.md``): zones of each aligned unit of the pods of a node.
 
 Where every pod of a node is one unit for one zone that keeps all it needs, that is all of C10
-(:func:`placer.dense.admission_orders.is_plain`). Elsewhere the kubelet, which takes the lowest zones that fit, may
-still refuse a pod in every order: such counts are excluded one by one once a solution has them. A pod less may make
-things worse, so nothing but those very counts is excluded.
+(:func:`placer.dense.admission_orders.is_plain`). Elsewhere the kubelet may still refuse a pod in every order: such
+counts are excluded one by one, and nothing else, since a pod less may make things worse.
 """
 
 from __future__ import annotations
@@ -54,14 +46,7 @@ class _Alike:
 
 
 class Zones:
-    """C10 in the model of ``variables``.
-
-    Parameters
-    ----------
-    variables
-        The model; nodes with a kubelet that refuses pods are places of their own.
-    numa
-        Its kubelets.
+    """C10 in the model of ``variables``; nodes with a kubelet that refuses pods are places of their own.
 
     Attributes
     ----------
@@ -99,10 +84,7 @@ class Zones:
             _ZoneRows(self, node, alike).add()
 
     def dealt(self, node: int, values: Sequence[int]) -> Counter[Choice]:
-        """How many units take which choice of zones in an order that the kubelet admits, where variables have values.
-
-        Nothing where there is no such order.
-        """
+        """Units per choice of zones, in an order that the kubelet admits; none where there is no such order."""
         pods = [units for units, each in self.there[node].items() for _ in range(each.at(values))]
         kubelet, state = self.numa.kubelet(node), self.numa.start[node]
         found: Counter[Choice] = Counter()
@@ -125,7 +107,7 @@ class Zones:
     def arranged(self, solution: Solution, values: Sequence[int]) -> Solution:
         """The solution with the pods of each node bound in the order of their zones in the model, lowest first.
 
-        That is an order in which the kubelet admits them where each is in one zone and keeps all it needs.
+        The kubelet admits them in that order where each is in one zone and keeps all it needs.
         """
         by_node = self.numa.by_node(solution)
         return Solution(solution, {node: self._by_zone(node, counts, values) for node, counts in by_node.items()})
@@ -155,7 +137,7 @@ class Zones:
     # ------------------------------------------------------------------------------------------------ what has no order
 
     def exclude(self, solution: Solution) -> bool:
-        """Exclude what a solution puts on nodes whose kubelet admits it in no order; say whether there was any."""
+        """Exclude the counts on nodes whose kubelet admits a solution in no order; say whether there were any."""
         refused = self.numa.refused(solution)
         for node, counts in refused.items():
             pods = [*self.numa.held.get(node, ()), *self.numa.pods(node, counts)]
@@ -191,15 +173,7 @@ class Zones:
 
 
 def count_choices(dense: Dense, bundles: Bundles, places: Sequence[NodeSet], sizes: Sequence[IntArray]) -> int:
-    """About how many variables choices of zones will need, before there are any.
-
-    Parameters
-    ----------
-    dense, bundles, places
-        The instance, and how it is counted.
-    sizes
-        Per item, most of its pods at each place.
-    """
+    """About how many variables choices of zones will need, before there are any."""
     if dense.numa is None:
         return 0
     zones = dense.numa.zones[[place.nodes[0] for place in places]]
@@ -211,7 +185,7 @@ def count_choices(dense: Dense, bundles: Bundles, places: Sequence[NodeSet], siz
 
 
 class _ZoneRows:
-    """The rows of one node; its first variable has the node's pods dealt out anew, the others look that up."""
+    """The rows of one node; its first variable has the node's pods dealt out again, the others look that up."""
 
     def __init__(self, zones: Zones, node: int, alike: Mapping[Units, _Alike]) -> None:
         self.zones, self.node, self.alike, self.model = zones, node, alike, zones.model

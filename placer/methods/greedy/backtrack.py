@@ -21,9 +21,8 @@ CALLING = 60
 
 
 class Effort:
-    """How many nodes may still be looked at, and until when; shared by all groups of a call, so that it is short.
-
-    ``exhaustive`` says whether every search with it so far tried everything.
+    """How many nodes may still be looked at, and until when; ``exhaustive``: whether every search so far tried
+    everything.
     """
 
     def __init__(self, looks: int, deadline: Deadline = NEVER) -> None:
@@ -32,34 +31,18 @@ class Effort:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be looked at."""
+        """Whether it is used up."""
         return self.looks <= 0 or self.deadline.over
 
     def share(self, part: int) -> Effort:
-        """Set aside ``1 / part`` of it for one group."""
+        """Split off ``1 / part`` of it."""
         mine = Effort(self.looks // part, self.deadline)
         self.looks -= mine.looks
         return mine
 
 
 def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False) -> bool:
-    """Make a group ready by depth-first search over its pods, dearest subgroup first.
-
-    Parameters
-    ----------
-    state
-        Nothing new of the group is placed, or under ``more`` what makes it ready.
-    group
-        Index of the group.
-    effort
-        Is used up; with nothing left the search ends.
-    more
-        The group is ready; some more of its pods are looked a place for.
-
-    Returns
-    -------
-    False, and nothing placed, where there is no way, or none was found within the effort.
-    """
+    """Make a group ready, or place more of it, by depth-first search; False, and nothing placed, without success."""
     gang = state.dense.groups[group]
     if not more and not _possible(state, group):
         return False
@@ -92,7 +75,7 @@ def _possible(state: GreedyState, group: int) -> bool:
 
 
 class _Backtracking:
-    """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
+    """A level is a pod; equal pods go to nodes of rising number."""
 
     def __init__(self, state: GreedyState, group: int, effort: Effort, more: bool) -> None:
         self.state, self.group, self.effort, self.more = state, group, effort, more
@@ -115,7 +98,6 @@ class _Backtracking:
         return self.state.dense.classes[index].sub_group
 
     def place(self, position: int, first: int) -> bool:
-        """Place pods of the class at ``position`` from node ``first`` on, then those of the classes after it."""
         if self._done():
             return True
         if position == len(self.order) or self.effort.over or not self._hopeful(position):
@@ -131,7 +113,6 @@ class _Backtracking:
         return self.place(position + 1, 0)
 
     def _done(self) -> bool:
-        """Whether the group is ready with something new, no subgroup stands below its size and all callees are near."""
         placed = self.state.placed
         if self.more and sum(placed[index] for index in self.gang.classes) == self.before:
             return False
@@ -146,7 +127,6 @@ class _Backtracking:
         return self.state.stands(self.workloads)
 
     def _hopeful(self, position: int) -> bool:
-        """Whether the pods still to come could bring about what is wanted."""
         sizes = self.state.dense.classes
         most = {index: self.state.placed[index] for index in self.gang.classes}
         most.update({index: sizes[index].size for index in self.order[position:]})
@@ -175,7 +155,6 @@ class _Backtracking:
                 yield node
 
     def _within(self, index: int, first: int, able: BoolArray) -> list[int]:
-        """Nodes of some, from ``first`` on, that the scopes of a pod allow (C7), domain by domain."""
         found: list[int] = []
         sub = self._sub(index)
         for outer in tops(self.state, self.gang.scope, self.state.layout.domains.root):

@@ -10,7 +10,7 @@ import numpy as np
 from placer.methods.greedy.state import STEP, BoolArray, GreedyState, Inside, IntArray, PodBlock
 from placer.methods.greedy.unit_homes import in_homes, shared_units
 
-__all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
+__all__ = ["Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
 
 
 #: More than calls of a pod cost.
@@ -21,7 +21,7 @@ Demand = Mapping[int, int]
 
 
 def demand_of(state: GreedyState, blocks: Iterable[PodBlock]) -> dict[int, int]:
-    """Count the pods of some blocks by shape."""
+    """Pods of some blocks by shape."""
     found: dict[int, int] = defaultdict(int)
     for block in blocks:
         for index, count in block.items:
@@ -30,13 +30,12 @@ def demand_of(state: GreedyState, blocks: Iterable[PodBlock]) -> dict[int, int]:
 
 
 def anchor(state: GreedyState, scope: int) -> int | None:
-    """Smallest domain that holds what the scope has placed, before and now; None where that is nothing."""
+    """Smallest domain that holds what the scope has placed, before and now; None: nothing."""
     it = state.dense.scopes[scope]
     return state.dense.common((*it.bound, *state.nodes_of(it.classes)))
 
 
 def _allowed(state: GreedyState, scope: int, outer: int) -> Inside:
-    """Domains in ``outer`` that keep the limit of the scope and hold what it has placed."""
     inside = state.layout.inside(outer, state.dense.scopes[scope].limit)
     held = anchor(state, scope)
     if held is None or not len(inside.domains):
@@ -58,9 +57,9 @@ def candidates(
 ) -> Iterator[int]:
     """Domains in ``outer`` that could hold the demand, counting shape by shape.
 
-    Lowest tier first (O2); within a tier the one with the cheapest calls (O3) from ``blocks``, which also have to be
-    near enough there to what is placed, then the one with least room left over, then most nodes in use (O4), then the
-    one whose parent has least room. Between two of them the caller leaves the state as it was.
+    Lowest tier first (O2); within a tier the one with the cheapest calls (O3) from ``blocks``, then the one with least
+    room left over, then most nodes in use (O4), then the one whose parent has least room. Between two of them the
+    caller leaves the state as it was.
     """
     state.work += STEP
     inside = _allowed(state, scope, outer)
@@ -77,24 +76,14 @@ def candidates(
     inside, costs = _called(state, blocks, inside, begin, end)
     if not len(inside.domains):
         return
-    left, above = inside.sums_and_above(state.price[begin:end])
+    left, above = (inside.sums(state.price[begin:end], above=above) for above in (False, True))
     used = inside.sums(state.used[begin:end].astype(np.int64))
-    tiers = inside.tiers
-    low = int(tiers.min())
-    while True:
-        of_tier = np.flatnonzero(tiers == low)
-        order = np.lexsort((above[of_tier], -used[of_tier], left[of_tier], costs[of_tier]))
-        yield from inside.domains[of_tier[order]].tolist()
-        higher = tiers[tiers > low]
-        if not len(higher):
-            return
-        low = int(higher.min())
+    yield from inside.domains[np.lexsort((above, -used, left, costs, inside.tiers))].tolist()
 
 
 def _called(
     state: GreedyState, blocks: Iterable[PodBlock], inside: Inside, begin: int, end: int
 ) -> tuple[Inside, IntArray]:
-    """Domains whose areas may take the pods of blocks that call and are called, and the least that may cost (O3)."""
     costs: IntArray = np.zeros(len(inside.domains), dtype=np.int64)
     communication = state.communication
     if communication is None:
@@ -112,7 +101,6 @@ def _called(
 
 
 def _together(state: GreedyState, demand: Demand, begin: int, end: int, inside: Inside) -> BoolArray:
-    """Where the requests of all shapes together are no more than the room, resource by resource."""
     asked = sum(state.layout.shapes[shape].request * count for shape, count in demand.items())
     keep = np.ones(len(inside.domains), dtype=bool)
     for resource in np.flatnonzero(asked):
@@ -137,24 +125,10 @@ def choose(
     leaves: Collection[int] | None = None,
     reuse: bool = True,
 ) -> Chosen | None:
-    """Choose nodes for pods of one shape.
+    """Choose nodes for pods of one shape; None: no room for ``count``.
 
-    Parameters
-    ----------
-    state
-        Room left.
-    shape, count
-        The pods, at least 1.
-    where
-        First node and the one after the last.
-    leaves
-        Leaves that the scope of the pods touches already, to keep its span small; None: span does not matter.
-    reuse
-        Fill nodes in use before empty ones.
-
-    Returns
-    -------
-    Nodes and counts that sum to ``count``; None where there is no room for so many.
+    ``where``: first node and the one after the last. ``leaves``: those that the scope of the pods touches already, to
+    keep its span small; None: span does not matter. ``reuse``: fill nodes in use before empty ones.
     """
     begin, end = where
     state.work += STEP // (1 if leaves is not None else 3)
@@ -178,14 +152,10 @@ HOMES = 12
 def choose_tied(
     state: GreedyState, shape: int, count: int, where: tuple[int, int], *, reuse: bool = True, some: bool = False
 ) -> Chosen | None:
-    """Choose nodes for pods that pods on other nodes let in or keep off (C12, C13, C14), one after the other.
+    """Choose nodes, as :func:`choose`, for pods that pods on other nodes let in or keep off (C12, C13, C14), one by
+    one.
 
-    Parameters
-    ----------
-    state, shape, count, where, reuse
-        As of :func:`choose`.
-    some
-        Whether fewer pods will do, at least 1.
+    ``some``: fewer pods will do, at least 1.
     """
     best: list[int] = []
     for home in _homes(state, shape, count, where):
@@ -202,7 +172,6 @@ def choose_tied(
 def _in_turn(
     state: GreedyState, shape: int, count: int, where: tuple[int, int, BoolArray | None], reuse: bool
 ) -> list[int]:
-    """Nodes of up to so many pods, each chosen beside those before it; nothing is placed in the end."""
     begin, end, home = where
     index, mark = state.layout.shapes[shape].first, state.mark()
     found: list[int] = []
@@ -243,7 +212,6 @@ def _homes(state: GreedyState, shape: int, count: int, where: tuple[int, int]) -
 def _one(
     state: GreedyState, shape: int, begin: int, end: int, reuse: bool, home: BoolArray | None = None
 ) -> Chosen | None:
-    """Best fit of a single pod: least room left over, nodes in use first, then the first one; within ``home``."""
     room = state.has_room(shape)[begin:end]
     room = room if home is None else room & home
     left = np.where(room, state.left_by(shape)[begin:end], 2 * OPENS)
@@ -281,8 +249,6 @@ def _nodes(state: GreedyState, shape: int, fit: IntArray, count: int, begin: int
 
 
 def _level(room: IntArray, able: IntArray, price: int, count: int) -> IntArray:
-    """How many of so many pods each node takes where every pod goes to the emptiest node that is able to."""
-
     def above(level: int) -> IntArray:
         found: IntArray = np.clip(-((level - room) // price), 0, able)
         return found
@@ -349,11 +315,8 @@ def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tup
 
 
 def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> list[int]:
-    """Place as many as fit of groups that have one :meth:`~.state.GreedyLayout.lone_kind`, older ones first.
-
-    Returns
-    -------
-    The groups that are left; for none of them is there room.
+    """Place as many as fit of groups that have one :meth:`~.state.GreedyLayout.lone_kind`, older ones first; give the
+    others.
     """
     left = sorted(groups)
     items = [(state.dense.groups[left[0]].classes[0], len(left))]
@@ -368,7 +331,6 @@ def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> li
 
 
 def _place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> list[int]:
-    """The same where the units of the pods have their domains; ``groups`` are sorted."""
     classes = [state.dense.groups[group].classes[0] for group in groups]
     shape = state.layout.shape_of[classes[0]]
     rows = state.dense.rows_of[classes[0]]

@@ -1,11 +1,10 @@
-"""Pods that call each other: areas first, then the nodes in them, with callers and callees on one node (C8, C9, O3).
+"""Pods that call each other: areas first, by counting, then the nodes in them, with callers and callees on one node
+(C8, C9, O3).
 
-Areas are chosen by counting, before any node is. Depth-first search over colocation components, that is, pods which
-some chain of calls keeps in one area, makes drafts; where all of them leave pods out, tabu repair starts from them: the
-pods left out are put where they break least, then pods are moved until nothing is broken.
+Depth-first search over colocation components, pods which some chain of calls keeps in one area, makes drafts; tabu
+repair starts from them where all leave pods out.
 
-Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989): the best move is made even where it is no
-gain, and pods do not go back for some steps.
+Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 from placer.methods.greedy.state import STEP, BoolArray, GreedyState, IntArray
 from placer.methods.partial import Partner
 
-__all__ = ["Way", "carry_out", "drafts_of", "lots_of", "place_communicating", "place_one", "tabu_repair"]
+__all__ = ["Way", "carry_out", "drafts_of", "lots_of", "place_communicating", "place_one"]
 
 #: Areas tried for a component; first areas tried once there is one from which everything was placed.
 WIDTH, STARTS = 3, 6
@@ -33,7 +32,7 @@ DRAFTS = 5
 
 
 @dataclass(frozen=True)
-class Lot:
+class _Lot:
     """Pods of one workload and shape that count in the same queues; ``classes`` names the class of each."""
 
     workload: int
@@ -41,9 +40,7 @@ class Lot:
     classes: tuple[int, ...]
 
 
-class AreaShare(NamedTuple):
-    """So many pods of a lot in an area."""
-
+class _AreaShare(NamedTuple):
     lot: int
     area: int
     pods: int
@@ -53,29 +50,19 @@ class AreaShare(NamedTuple):
 Component = tuple[int, ...]
 
 
-def lots_of(state: GreedyState, items: Iterable[tuple[int, int]]) -> list[Lot]:
+def lots_of(state: GreedyState, items: Iterable[tuple[int, int]]) -> list[_Lot]:
     """Sort pods that call and are called, given as (class, pods), into lots."""
     found: dict[tuple[int, int, object], list[int]] = defaultdict(list)
     for index, count in items:
         kind = state.dense.workload_of[index], state.layout.shape_of[index], state.dense.rows_of[index]
         found[kind] += [index] * count
-    return [Lot(workload, shape, tuple(classes)) for (workload, shape, _), classes in found.items()]
+    return [_Lot(workload, shape, tuple(classes)) for (workload, shape, _), classes in found.items()]
 
 
-class AreaRoom:
-    """Pods to place, and the room of areas: pods are counted in and out here, and as calls by the communication.
+class _AreaRoom:
+    """Pods to place (``lots``) on the nodes ``where``, and the room of areas: pods are counted by area alone."""
 
-    Parameters
-    ----------
-    state
-        What is placed.
-    lots
-        The pods.
-    where
-        First node and the one after the last.
-    """
-
-    def __init__(self, state: GreedyState, lots: Sequence[Lot], where: tuple[int, int]) -> None:
+    def __init__(self, state: GreedyState, lots: Sequence[_Lot], where: tuple[int, int]) -> None:
         assert state.communication is not None
         self.state, self.lots, self.communication = state, lots, state.communication
         layout, (begin, end) = state.layout, where
@@ -99,12 +86,10 @@ class AreaRoom:
         state.work += STEP + len(self._area) * (len(rows) + len(kinds))
 
     def _by_area(self, amounts: IntArray) -> IntArray:
-        """Sums of amounts per node over each area."""
         sums = np.bincount(self._area, weights=amounts, minlength=self.communication.calls.areas)
         return np.rint(sums).astype(np.int64)
 
     def count_in(self, lot: int, area: int, count: int) -> None:
-        """Count pods of a lot into an area, or out of it where ``count`` is negative."""
         self.state.work += STEP // 2
         self.communication.count_in(self.workloads[lot], area, count)
         self.free[area] -= self.request[lot] * count
@@ -112,44 +97,34 @@ class AreaRoom:
         self.left[lot] -= count
         self.fits[self._alike[lot], area] -= count
 
-    def stand(self, parts: Iterable[AreaShare]) -> None:
-        """Count pods in."""
+    def stand(self, parts: Iterable[_AreaShare]) -> None:
         for lot, area, count in parts:
             self.count_in(lot, area, count)
 
-    def clear(self) -> list[AreaShare]:
-        """Count all pods out; return where they were."""
-        parts = [AreaShare(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
-        self.stand(AreaShare(lot, area, -count) for lot, area, count in parts)
+    def clear(self) -> list[_AreaShare]:
+        parts = [_AreaShare(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
+        self.stand(_AreaShare(lot, area, -count) for lot, area, count in parts)
         return parts
 
 
-class AreaSearch:
-    """Depth first search over components, the one with fewest areas to go to first.
+class _AreaSearch:
+    """Depth first search over components, the one with fewest areas to go to first."""
 
-    Parameters
-    ----------
-    ground
-        The pods; as before in the end.
-    """
-
-    def __init__(self, ground: AreaRoom) -> None:
+    def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
-        self.parts: list[tuple[AreaShare, int]] = []
+        self.parts: list[tuple[_AreaShare, int]] = []
         self.urgent: dict[Component, int] = defaultdict(int)
         self.missing = self.cost = self.steps = 0
         #: What was found, best first: price of the pods left out, cost of the others, and where these stand.
-        self.drafts: list[tuple[int, int, list[AreaShare]]] = []
+        self.drafts: list[tuple[int, int, list[_AreaShare]]] = []
 
-    def run(self) -> list[tuple[int, int, list[AreaShare]]]:
-        """Look for areas; return the drafts."""
+    def run(self) -> list[tuple[int, int, list[_AreaShare]]]:
         components = self._components()
         if not self._together(components):
             self._apart(components)
         return self.drafts
 
     def _components(self) -> list[Component]:
-        """Sort lots into components, the dearest first."""
         lots = range(len(self.ground.lots))
         of_workload: dict[int, list[int]] = defaultdict(list)
         for lot in lots:
@@ -167,7 +142,6 @@ class AreaSearch:
         return sum(self.ground.price[lot] * self.ground.left[lot] for lot in component)
 
     def _together(self, components: Sequence[Component]) -> bool:
-        """Find one area for everything; whether there is no reason to look further."""
         everything = tuple(lot for component in components for lot in component)
         for area, count in self._options(everything):
             if not count and self._place(everything, area, count):
@@ -181,7 +155,6 @@ class AreaSearch:
         return (each for lot in component for each in self.communication.calls.partners[self.ground.workloads[lot]])
 
     def _apart(self, components: Sequence[Component]) -> None:
-        """Search from several first areas; components that have none are left out."""
         component, options = self._next(components)
         able = False
         for tried, (area, count) in enumerate(options):
@@ -195,7 +168,6 @@ class AreaSearch:
     def _without(
         self, component: Component, components: Sequence[Component], go_on: Callable[[Sequence[Component]], None]
     ) -> None:
-        """Go on without a component."""
         size, rest = self._size(component), [other for other in components if other != component]
         self.urgent[component] += 1
         self.missing += size
@@ -206,7 +178,6 @@ class AreaSearch:
         self.missing -= size
 
     def _try(self, component: Component, area: int, count: int, components: Sequence[Component]) -> bool:
-        """Place a component, or so many pods of a single lot, and go on; False where it has no place."""
         if not self._place(component, area, count):
             return False
         rest = [other for other in components if other != component or any(self.ground.left[lot] for lot in component)]
@@ -232,7 +203,6 @@ class AreaSearch:
             self._without(component, components, self._descend)
 
     def _next(self, components: Sequence[Component]) -> tuple[Component, list[tuple[int, int]]]:
-        """The component that is hardest to place, and where it may go."""
         best: tuple[float, int, int] | None = None
         found: tuple[Component, list[tuple[int, int]]] = (), []
         for number, component in enumerate(components):
@@ -268,7 +238,6 @@ class AreaSearch:
         return options if options or len(component) > 1 else self._some(component[0], able, pull)
 
     def _some(self, lot: int, able: BoolArray, pull: IntArray) -> list[tuple[int, int]]:
-        """Areas for some pods of a lot, and how many each takes."""
         ground, request = self.ground, self.ground.request[lot]
         counts = np.where(able, np.minimum(ground.fits[lot], ground.left[lot]), 0)
         for resource in np.flatnonzero(request):
@@ -279,15 +248,13 @@ class AreaSearch:
         return [(area, int(counts[area])) for area in order]
 
     def _place(self, component: Component, area: int, count: int) -> bool:
-        """Place a component, ``count`` pods of it where that is not 0; False, and nothing placed, where that fails."""
         for done, lot in enumerate(component):
-            if not self._add(AreaShare(lot, area, count or self.ground.left[lot])):
+            if not self._add(_AreaShare(lot, area, count or self.ground.left[lot])):
                 self._take_back(done)
                 return False
         return True
 
-    def _add(self, part: AreaShare) -> bool:
-        """Place pods of a lot, one by one where they may close the area to each other."""
+    def _add(self, part: _AreaShare) -> bool:
         workload = self.ground.workloads[part.lot]
         step = 1 if self.communication.calls.network.majority else part.pods
         cost = 0
@@ -303,14 +270,12 @@ class AreaSearch:
         return True
 
     def _take_back(self, parts: int) -> None:
-        """Undo the last parts."""
         for _ in range(parts):
             part, cost = self.parts.pop()
             self.ground.count_in(part.lot, part.area, -part.pods)
             self.cost -= cost
 
     def _keep(self) -> None:
-        """Remember what stands now if it is among the best."""
         draft = (self.missing, self.cost, [part for part, _ in self.parts])
         if draft not in self.drafts:
             self.drafts = sorted([*self.drafts, draft], key=lambda each: each[:2])[:DRAFTS]
@@ -330,8 +295,8 @@ NEVER = 2**62
 ENTRIES = 10**6
 
 
-def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list[AreaShare] | None:
-    """Find areas for all pods, beginning with drafts that leave some out; None where it does not come to that.
+def _tabu_repair(ground: _AreaRoom, drafts: Sequence[Sequence[_AreaShare]]) -> list[_AreaShare] | None:
+    """Find areas for all pods, beginning with drafts that leave some out; None: not found.
 
     ``ground`` is as before in the end. Not for ``majority``.
     """
@@ -350,9 +315,7 @@ def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list
 
 
 class _TabuRepair:
-    """One search, from where pods stand now."""
-
-    def __init__(self, ground: AreaRoom) -> None:
+    def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
         self.lots_of: dict[int, list[int]] = defaultdict(list)
@@ -382,7 +345,6 @@ class _TabuRepair:
         return use
 
     def run(self) -> bool:
-        """Place what is left and move pods; whether nothing is broken in the end."""
         state = self.ground.state
         self._place_all()
         shut = np.zeros(self.ground.fits.shape, dtype=np.int64)
@@ -399,7 +361,6 @@ class _TabuRepair:
         return not self._broken()
 
     def _place_all(self) -> None:
-        """Put what stands nowhere where it breaks least, the largest first."""
         ground = self.ground
         for lot in sorted(range(len(ground.lots)), key=lambda lot: (-ground.price[lot], lot)):
             for _ in range(ground.left[lot]):
@@ -416,7 +377,6 @@ class _TabuRepair:
         self._count(lot, target, 1)
 
     def _best(self, shut: BoolArray) -> tuple[int, int, int] | None:
-        """Make the move, of a pod that is part of what is broken, which leaves least broken, then costs least."""
         into, out, breaking = self._gains(slice(None))
         gain = into[:, None, :] - out[:, :, None]
         gain[~(breaking & (self.ground.counts > 0))] = NEVER
@@ -457,7 +417,6 @@ class _TabuRepair:
         return count
 
     def _broken(self) -> int:
-        """How much is broken: pairs too far, room of areas and nodes, links."""
         ground = self.ground
         pairs = PAIR * (self.of_lot * self.communication.far[ground.workloads] * ground.counts).sum()
         space = self.of_area @ self._space(np.maximum(0, -ground.free))
@@ -485,14 +444,8 @@ class _TabuRepair:
 class Way:
     """How nodes are chosen.
 
-    Parameters
-    ----------
-    where
-        First node and the one after the last.
-    reuse
-        Fill nodes in use before empty ones.
-    scope
-        The one whose leaves shall be few (O2), before calls are cheap; None: it does not matter.
+    ``where``: first node and the one after the last. ``reuse``: fill nodes in use before empty ones. ``scope``: the one
+    whose leaves shall be few (O2), before calls are cheap.
     """
 
     where: tuple[int, int]
@@ -505,7 +458,7 @@ class Way:
         return int(nodes[np.lexsort((nodes, state.price[nodes], opened))[0]])
 
     def near(self, state: GreedyState, nodes: IntArray) -> IntArray:
-        """Those of some nodes that are in leaves touched already; where none is, those in the leaf with most room."""
+        """Those of some nodes in leaves touched already; where none is, those in the leaf with most room."""
         if self.scope is None or not len(nodes):
             return nodes
         leaves = state.layout.leaf_number[nodes]
@@ -516,13 +469,8 @@ class Way:
         return kept
 
 
-def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
-    """Place parts of lots on nodes of their areas.
-
-    Returns
-    -------
-    The classes of pods for which there was no room, one entry per pod.
-    """
+def _fill(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare], way: Way) -> list[int]:
+    """Place parts of lots on nodes of their areas; give the classes of pods without room, one entry per pod."""
     waiting = [list(reversed(lot.classes)) for lot in lots]
     by_area: dict[int, dict[int, int]] = defaultdict(dict)
     for part in parts:
@@ -538,9 +486,7 @@ def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], wa
 
 
 class _AreaFilling:
-    """One area: node after node is filled with pods that call each other."""
-
-    def __init__(self, state: GreedyState, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
+    def __init__(self, state: GreedyState, lots: Sequence[_Lot], waiting: list[list[int]], area: int, way: Way) -> None:
         assert state.communication is not None
         self.state, self.communication, self.way = state, state.communication, way
         self.lots, self.waiting = lots, waiting
@@ -551,7 +497,6 @@ class _AreaFilling:
         self.left: dict[int, int] = {}
 
     def fill(self, counts: dict[int, int]) -> bool:
-        """Place so many pods of each lot; False where some find no room."""
         self.left = dict(counts)
         node = -1
         while self.left:
@@ -565,7 +510,6 @@ class _AreaFilling:
         return True
 
     def squeeze(self, counts: dict[int, int]) -> None:
-        """Place so many pods of each lot, as far as they fit: the dearest first, whatever they call."""
         self.left = dict(counts)
         for lot in sorted(counts, key=lambda lot: (-self.shapes[lot].price, lot)):
             while lot in self.left:
@@ -577,7 +521,6 @@ class _AreaFilling:
                 self._take(lot, node)
 
     def _take(self, lot: int, node: int) -> None:
-        """Place a pod; where its queue has no room left, none of its lot any more."""
         if self.state.queue_limit(self.waiting[lot][-1]) < 1:
             del self.left[lot]
             return
@@ -598,7 +541,6 @@ class _AreaFilling:
         return found
 
     def _neighbour(self) -> tuple[int, int] | None:
-        """The lot and the node of its partners, new ones or not, where it finds most of them."""
         best, found = (0, 0), None
         self.state.work += STEP // 5 * len(self.left)
         for lot in self.left:
@@ -624,7 +566,6 @@ class _AreaFilling:
         return None if node is None else (lot, node)
 
     def _node(self, lot: int) -> int | None:
-        """The tightest node that takes everything that is left, else the roomiest."""
         state = self.state
         state.work += STEP // 2
         places = self.way.near(state, self.nodes[state.has_room(self.lots[lot].shape)[self.nodes]])
@@ -654,64 +595,38 @@ def place_one(state: GreedyState, index: int, way: Way) -> bool:
 
 
 def place_communicating(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
-    """Place pods that call and are called.
-
-    Parameters
-    ----------
-    state
-        Room left.
-    items
-        (class, pods), at least one.
-    way
-        Where, and how nodes are chosen.
-    whole
-        All of them or none; else as many as it finds a place for.
-
-    Returns
-    -------
-    The classes of those that found no place, one entry per pod; under ``whole`` nothing is placed where there are any.
+    """Place pods that call and are called, (class, pods), under ``whole`` all or none; the classes of those without a
+    place.
     """
     alone = [item for item in items if state.dense.classes[item[0]].neighbours >= 0]
-    mark = state.mark()
-    left = _place_in_areas(state, [item for item in items if item not in alone], way, whole=whole)
-    left += _place_one_by_one(state, alone, way)
+    mark, lots = state.mark(), lots_of(state, [item for item in items if item not in alone])
+    drafts = drafts_of(state, lots, way, whole) if lots else []
+    left = carry_out(state, lots, drafts[0], way) if drafts else [index for lot in lots for index in lot.classes]
+    # What pods around them ask, and they of these, areas do not say.
+    ordered = sorted(alone, key=lambda item: state.depth(item[0]))
+    left += [index for index, count in ordered for _ in range(count) if not place_one(state, index, way)]
     if left and whole:
         state.undo(mark)
         return [index for index, count in items for _ in range(count)]
     return left
 
 
-def _place_one_by_one(state: GreedyState, items: Sequence[tuple[int, int]], way: Way) -> list[int]:
-    """Place pods that ask something of pods around them, or these of them, which areas do not tell."""
-    ordered = sorted(items, key=lambda item: state.depth(item[0]))
-    return [index for index, count in ordered for _ in range(count) if not place_one(state, index, way)]
-
-
-def _place_in_areas(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
-    """Deal pods out to areas and then to nodes; the classes of those that found no place."""
-    if not items:
-        return []
-    lots = lots_of(state, items)
-    drafts = drafts_of(state, lots, way, whole)
-    return carry_out(state, lots, drafts[0], way) if drafts else [index for lot in lots for index in lot.classes]
-
-
-def drafts_of(state: GreedyState, lots: Sequence[Lot], way: Way, whole: bool) -> list[list[AreaShare]]:
+def drafts_of(state: GreedyState, lots: Sequence[_Lot], way: Way, whole: bool) -> list[list[_AreaShare]]:
     """What may go where, best first; under ``whole`` only what finds an area for all."""
-    ground = AreaRoom(state, lots, way.where)
-    drafts = AreaSearch(ground).run()
+    ground = _AreaRoom(state, lots, way.where)
+    drafts = _AreaSearch(ground).run()
     if drafts[0][0] and not ground.communication.calls.network.majority:
-        repaired = tabu_repair(ground, [parts for *_, parts in drafts])
+        repaired = _tabu_repair(ground, [parts for *_, parts in drafts])
         if repaired is not None:
             return [repaired]
     return [parts for missing, _, parts in drafts if not (missing and whole)]
 
 
-def carry_out(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
-    """Choose nodes; pods that find none in their area may go anywhere. Return the classes of those that find none."""
+def carry_out(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare], way: Way) -> list[int]:
+    """Choose nodes; pods that find none in their area may go anywhere. Give the classes of those that find none."""
     assert state.communication is not None
     mark, prices = state.mark(), state.layout.class_prices
-    left = fill(state, lots, parts, way)
+    left = _fill(state, lots, parts, way)
     if left and not state.communication.balanced({lot.workload for lot in lots}):
         state.undo(mark)  # a callee that was near has found no node
         left = [index for lot in lots for index in lot.classes]

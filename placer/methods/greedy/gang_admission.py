@@ -1,11 +1,8 @@
-"""Gangs and the AppGroups that they make up.
-
-In this order: one gang, all that makes it ready or nothing (C5, C6, C7, C11), then its optional pods, as many as still
-fit; an AppGroup as a whole, its pods placed near to each other; ruin and recreate over AppGroups (C8, C9, O3).
+"""Gangs and the AppGroups that they make up: one gang, all that makes it ready or nothing (C5, C6, C7, C11), then its
+optional pods; an AppGroup as a whole; ruin and recreate over AppGroups (C8, C9, O3).
 
 Source: Schrimpf, Schneider, Stamm-Wilbrandt and Dueck, "Record Breaking Optimization Results Using the Ruin and
-Recreate Principle", Journal of Computational Physics 159 (2000): pods of some AppGroups are taken away and placed once
-more, with what is around them now.
+Recreate Principle", Journal of Computational Physics 159 (2000).
 """
 
 from __future__ import annotations
@@ -30,19 +27,9 @@ __all__ = ["Style", "admit", "admit_together", "extend", "place_app", "ruin_and_
 class Style:
     """How a gang is placed.
 
-    Parameters
-    ----------
-    whole
-        Try all pods of an elastic gang before only as many as it needs.
-    reuse
-        Fill nodes in use before empty ones (O4); else least room left over alone decides.
-    even
-        Fill the emptiest nodes first, so that each keeps some room of every resource.
-    tries
-        Domains tried per tier and scope, at least 1. Candidates are found by counting, and the tightest come first: in
-        a full cluster a dozen of them may hold each shape alone, and not all of them together.
-    forward
-        How often a subgroup that found no place is moved to the front, and the whole gang is tried again.
+    ``whole``: try all pods of an elastic gang first. ``reuse``: fill nodes in use before empty ones (O4). ``even``:
+    fill the emptiest nodes first. ``tries``: domains tried per tier and scope. ``forward``: how often a subgroup that
+    found no place is moved to the front, and the whole gang is tried again.
     """
 
     whole: bool = False
@@ -53,7 +40,7 @@ class Style:
 
 
 def admit(state: GreedyState, group: int, style: Style) -> bool:
-    """Make a group ready of which nothing new is placed yet; False, and nothing placed, where no place was found."""
+    """Make a group ready of which nothing new is placed; False, and nothing placed, without a place."""
     needed, whole = state.layout.needed(group), state.layout.whole(group)
     if needed is None:
         return False
@@ -64,11 +51,8 @@ def admit(state: GreedyState, group: int, style: Style) -> bool:
 
 
 def admit_together(state: GreedyState, group: int, followers: Sequence[int], style: Style) -> Sequence[int]:
-    """Make a group ready where groups that must be near it find room, too (C12), the first ones where not all do.
-
-    Returns
-    -------
-    Those that were made ready; the group is among them where it has a place by itself.
+    """Make a group ready where groups that must be near it find room, too (C12), the first ones where not all do; give
+    those that were made ready.
     """
     blocks = state.layout.whole(group) if style.whole else state.layout.needed(group)
     for count in range(len(followers), 0, -1) if blocks is not None else ():
@@ -81,9 +65,6 @@ def admit_together(state: GreedyState, group: int, followers: Sequence[int], sty
 def _place(
     state: GreedyState, group: int, blocks: Sequence[PodBlock], style: Style, followers: Sequence[int] = ()
 ) -> bool:
-    """Place exactly these pods in the first domain, of those that could hold them, where that works out and all
-    ``followers`` then find a place, too.
-    """
     gang = state.dense.groups[group]
     if not _queues_allow(state, blocks):
         return False
@@ -116,7 +97,6 @@ def _first_of_each_tier(state: GreedyState, domains: Iterable[int], tries: int) 
 
 
 def _queues_allow(state: GreedyState, blocks: Sequence[PodBlock]) -> bool:
-    """Whether the queues have room for all the pods together (C11)."""
     if not state.queue_room:
         return True
     asked: dict[int, int] = {}
@@ -136,7 +116,7 @@ def _place_blocks(
     -------
     None where all are placed; else the block that failed, with some of the others placed.
     """
-    order = sorted(blocks, key=lambda block: (_depth(state, block), *_hardness(state, block)))
+    order = sorted(blocks, key=partial(_hardness, state))
     mark = state.mark()
     for _ in range(1 + min(len(blocks), style.forward)):
         failed = next((block for block in order if not _place_block(state, gang, block, domain, style)), None)
@@ -148,22 +128,18 @@ def _place_blocks(
     return failed
 
 
-def _depth(state: GreedyState, block: PodBlock) -> int:
-    """How many others have to be there before some pod of a block may be near them (C12)."""
-    return max((state.depth(index) for index, _ in block.items), default=0)
-
-
-def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int]:
-    """Sort key: subgroups with the lowest limit first, then those that take most; pods of no subgroup last."""
+def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int, int]:
+    """Those that need fewest others near them (C12), subgroups with the lowest limit, those that take most."""
+    depth = max((state.depth(index) for index, _ in block.items), default=0)
     price = sum(state.layout.class_prices[index] * count for index, count in block.items)
+    top = int(state.layout.domains.tier.max())
     if block.sub_group < 0:
-        return int(state.layout.domains.tier.max()) + 1, -price, block.sub_group
+        return depth, top + 1, -price, block.sub_group
     limit = state.dense.scopes[state.dense.sub_groups[block.sub_group].scope].limit
-    return int(state.layout.domains.tier.max()) if limit is None else limit, -price, block.sub_group
+    return depth, top if limit is None else limit, -price, block.sub_group
 
 
 def _place_block(state: GreedyState, gang: DenseGroup, block: PodBlock, domain: int, style: Style) -> bool:
-    """Place one block in a domain, as low as its own scope wants; undone where it fails."""
     if block.sub_group >= 0:
         scope = state.dense.sub_groups[block.sub_group].scope
         if state.dense.scopes[scope].wanted:
@@ -177,10 +153,7 @@ def _place_block(state: GreedyState, gang: DenseGroup, block: PodBlock, domain: 
 
 
 def pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scope: int | None, style: Style) -> bool:
-    """Place classes in a domain, one after the other; all or nothing.
-
-    ``scope`` is the one whose leaves shall be few; None: it does not matter.
-    """
+    """Place classes in a domain, all or nothing; ``scope``: the one whose leaves shall be few."""
     mark = state.mark()
     where = state.layout.slice_of(domain)
     for bunch in by_home(state, items):
@@ -192,7 +165,6 @@ def pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scop
 
 
 def _pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scope: int | None, style: Style) -> bool:
-    """Place classes in a domain whose units have their domains; all or nothing."""
     mark = state.mark()
     communicating = [item for item in items if item[0] in state.dense.workload_of]
     way = Way(state.layout.slice_of(domain), style.reuse, scope)
@@ -207,7 +179,6 @@ def _pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, sco
 
 
 def _choose(state: GreedyState, index: int, count: int, domain: int, scope: int | None, style: Style) -> bool:
-    """Place pods of a class on nodes of a domain; False, and none of them placed, where there is no room."""
     leaves = None if scope is None else state.touched_leaves(scope)
     shape = state.layout.shape_of[index]
     chosen = choose(state, shape, count, state.layout.slice_of(domain), leaves=leaves, reuse=style.reuse)
@@ -217,7 +188,7 @@ def _choose(state: GreedyState, index: int, count: int, domain: int, scope: int 
 
 
 def extend(state: GreedyState, group: int, style: Style) -> None:
-    """Place what is left of a ready group, as much as fits: subgroups whole or at their size, other pods one by one."""
+    """Place optional pods of a ready group: subgroups whole or at their size, other pods one by one."""
     gang = state.dense.groups[group]
     if not any(state.left(index) for index in gang.classes):
         return
@@ -254,7 +225,6 @@ def _start_sub_group(state: GreedyState, gang: DenseGroup, sub: int, style: Styl
 
 
 def _at_least(state: GreedyState, classes: Sequence[int], domain: int, least: int, style: Style) -> bool:
-    """Place as many pods as fit of one class after the other; undone where they are fewer than ``least``."""
     mark = state.mark()
     for index in classes:
         _place_some(state, index, domain, None, style)
@@ -265,7 +235,6 @@ def _at_least(state: GreedyState, classes: Sequence[int], domain: int, least: in
 
 
 def _place_some(state: GreedyState, index: int, domain: int, scope: int | None, style: Style) -> None:
-    """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
     before, items = state.placed[index], [(index, state.left(index))]
 
     def attempt() -> bool:
@@ -276,32 +245,23 @@ def _place_some(state: GreedyState, index: int, domain: int, scope: int | None, 
 
 
 def _place_at_home(state: GreedyState, index: int, domain: int, scope: int | None, style: Style) -> None:
-    """The same where the units of the class have their domains."""
     begin, end = state.layout.slice_of(domain)
     if state.communication is not None and index in state.dense.workload_of:
         while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):
             pass
         return
-    shape = state.layout.shape_of[index]
+    shape, count = state.layout.shape_of[index], min(state.left(index), state.queue_limit(index))
     if state.tied(index):
-        _place_tied(state, index, (begin, end), style)
+        chosen = choose_tied(state, shape, count, (begin, end), reuse=style.reuse, some=True) if count > 0 else None
+        if chosen is not None:
+            state.take(index, *chosen)
         return
-    count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
+    count = min(count, int(state.fits(shape)[begin:end].sum()))
     if count > 0:
         _choose(state, index, count, domain, scope, style)
 
 
-def _place_tied(state: GreedyState, index: int, where: tuple[int, int], style: Style) -> None:
-    """Place as many pods as go of a class that pods on other nodes let in or keep off (C12, C13, C14)."""
-    count = min(state.left(index), state.queue_limit(index))
-    shape = state.layout.shape_of[index]
-    chosen = choose_tied(state, shape, count, where, reuse=style.reuse, some=True) if count > 0 else None
-    if chosen is not None:
-        state.take(index, *chosen)
-
-
 def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> None:
-    """Place as many pods of one class as its scopes, its queues and the room allow, nearest first."""
     sub = state.dense.classes[index].sub_group
     scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
     wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
@@ -349,12 +309,7 @@ def _roomiest_first(state: GreedyState, domains: list[int], index: int) -> list[
 
 
 def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
-    """Place groups of one AppGroup, of which nothing new is placed yet: gangs one by one, then all lone pods together.
-
-    Returns
-    -------
-    The gangs that were made ready, and the groups that were not.
-    """
+    """Place groups of one AppGroup: gangs, then all lone pods together; those made ready, and the others."""
     layout = state.layout
     ready: list[int] = []
     failed: list[int] = []
@@ -371,15 +326,7 @@ OTHERS = 8
 
 
 def ruin_and_recreate(state: GreedyState, limit: int) -> None:
-    """Place more of AppGroups that are not placed entirely, then cheaper what is.
-
-    Parameters
-    ----------
-    state
-        What is placed; is changed where that is better.
-    limit
-        ``GreedyState.work`` beyond which it ends.
-    """
+    """Place more of AppGroups, then cheaper, up to ``GreedyState.work`` of ``limit``."""
     _RuinAndRecreate(state, limit).run()
 
 
@@ -399,7 +346,6 @@ class _RuinAndRecreate:
         }
 
     def run(self) -> None:
-        """First AppGroups with pods left, alone and with others, then all of them."""
         apps = [app for app in self.groups if self._movable(app)]
         for app in list(filter(self._left, apps)):
             for others in [[], *([other] for other in self._neighbours(app))]:
@@ -416,14 +362,12 @@ class _RuinAndRecreate:
         return any(self.state.left(index) for index in self.classes[app])
 
     def _neighbours(self, app: int) -> list[int]:
-        """Other AppGroups, those with most pods in the areas where this one is."""
         here = {area for workload in self._workloads([app]) for area in self.communication.placed[workload]}
         shared = {other: self._pods_in(other, here) for other in self.groups if other != app and self._movable(other)}
         placed = [other for other in shared if any(self.state.placed[index] for index in self.classes[other])]
         return sorted(placed, key=lambda other: (-shared[other], other))[:OTHERS]
 
     def _pods_in(self, app: int, areas: Collection[int]) -> int:
-        """Placed pods of an AppGroup in some areas; in any, where there are none of these."""
         placed = (self.communication.placed[workload].items() for workload in self._workloads([app]))
         return sum(pods for there in placed for area, pods in there if not areas or area in areas)
 
@@ -432,7 +376,6 @@ class _RuinAndRecreate:
         return {of[index] for app in apps for index in self.classes[app] if index in of}
 
     def _placed(self, apps: Sequence[int]) -> tuple[int, ...]:
-        """Placed weight by priority, higher first."""
         placed: dict[int, int] = defaultdict(int)
         for index in (index for app in apps for index in self.classes[app]):
             pods = self.state.dense.classes[index]
@@ -445,7 +388,6 @@ class _RuinAndRecreate:
                 self.state.take(index, [node], [-count])
 
     def _more(self, apps: Sequence[int]) -> None:
-        """Place AppGroups once more, the first one first, if it has pods left; undone where no more is placed."""
         if not self._left(apps[0]) or self.state.work > self.limit:
             return
         before, mark = self._placed(apps), self.state.mark()
@@ -459,7 +401,6 @@ class _RuinAndRecreate:
         self._judge(apps, mark, better=self._placed(apps) > before)
 
     def _cheaper(self, app: int) -> None:
-        """Place what is placed of an AppGroup once more; undone where that is not cheaper."""
         items = [(index, self.state.placed[index]) for index in self.classes[app] if self.state.placed[index]]
         if not items:
             return
@@ -469,16 +410,12 @@ class _RuinAndRecreate:
         self._judge([app], mark, better=(self._placed([app]), -self.communication.cost) > before)
 
     def _judge(self, apps: Sequence[int], mark: int, *, better: bool) -> None:
-        """Undo what is no better, and what leaves callers with too many callees too far (C8)."""
         if not better or not self.communication.balanced(self._workloads(apps)):
             self.state.undo(mark)
 
 
 def place_cheaply(state: GreedyState, items: Sequence[tuple[int, int]], limit: int) -> None:
-    """Place pods again that all had a place, in the way of those at hand that is cheapest (O3).
-
-    Nothing is placed where none of them has a place for all; ``limit`` as in :func:`~.moves.move_pods`.
-    """
+    """Place pods again that all had a place, in the cheapest way at hand (O3); nothing if not all have one."""
     assert state.communication is not None
     way, mark, lots = Way((0, len(state.price))), state.mark(), lots_of(state, items)
     best: tuple[int, list[tuple[int, int, int]]] | None = None

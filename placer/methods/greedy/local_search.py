@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.greedy.state import STEP, GreedyState
 from placer.methods.partial import Mobility
-from placer.methods.partial.placed_calls import BoolArray, IntArray
 
 __all__ = ["move_pods"]
 
@@ -17,19 +17,9 @@ ROUNDS, NODES = 4, 6
 
 
 def move_pods(state: GreedyState, classes: Iterable[int], limit: int) -> None:
-    """Move pods one at a time, or two against each other, each time to a lower O3.
+    """Move pods of some classes, or exchange two, each time to a lower O3, up to ``GreedyState.work`` of ``limit``.
 
-    All rules stay kept, and so do O1 and O2: of a group with a tier limit, or one that counts in O2, pods stay within
-    their leaves.
-
-    Parameters
-    ----------
-    state
-        What is placed; is changed.
-    classes
-        Whose pods are looked at, all of them with calls; others make way for them.
-    limit
-        ``GreedyState.work`` beyond which it ends.
+    O1 and O2 stay as they are: of a group with a tier limit, or one that counts in O2, pods stay within their leaves.
     """
     _LocalSearch(state, limit).run(sorted(classes))
 
@@ -43,13 +33,11 @@ class _LocalSearch:
         self._known: dict[int, Mobility] = {}
 
     def _may(self, index: int) -> Mobility:
-        """Where a pod may be moved."""
         if index not in self._known:
             self._known[index] = self.state.mobility(index)
         return self._known[index]
 
     def run(self, classes: Sequence[int]) -> None:
-        """Go over all pods, then over those of AppGroups in which one has moved, until none moves."""
         workloads = self.communication.calls.network.workloads
         apps = {workloads[self.of[index]].app for index in classes}
         for _ in range(ROUNDS):
@@ -64,7 +52,6 @@ class _LocalSearch:
             apps = moved
 
     def _improve(self, index: int, node: int) -> bool:
-        """Move one pod, or exchange it; False where that makes nothing cheaper."""
         state, workload = self.state, self.of[index]
         state.work += STEP // 5
         if not self.communication.cost_of(workload, node):
@@ -102,7 +89,6 @@ class _LocalSearch:
         return gain
 
     def _near(self, workload: int, node: int) -> BoolArray:
-        """Areas to which a pod may move (C8, C9)."""
         if self.communication.calls.network.majority:
             return np.zeros(self.communication.calls.areas, dtype=bool)
         self.communication.take(workload, node, -1)
@@ -115,7 +101,6 @@ class _LocalSearch:
         self.state.take(index, [target], [1])
 
     def _exchange(self, index: int, node: int, target: int, gain: int) -> bool:
-        """Exchange a pod for one on the target, if that costs less than it gains."""
         state, shapes = self.state, self.state.layout.shapes
         mine = shapes[state.layout.shape_of[index]]
         for other in sorted(state.on[target]):
@@ -136,7 +121,6 @@ class _LocalSearch:
         return False
 
     def _could_go(self, index: int, origin: int, target: int) -> bool:
-        """Whether a pod may be on the other node, rules of calls and room apart."""
         state = self.state
         if not self._may(index) or not state.dense.masks[state.dense.classes[index].mask, target]:
             return False
@@ -144,13 +128,11 @@ class _LocalSearch:
         return self._may(index) == Mobility.FREE or bool(leaf[origin] == leaf[target])
 
     def _loss(self, index: int, origin: int, target: int) -> int:
-        """What O3 rises by where one pod of a class moves, the pod it makes way for apart."""
         if index not in self.of:
             return 0
         return self.communication.cost_of(self.of[index], target) - self.communication.cost_of(self.of[index], origin)
 
     def _legal(self, index: int, other: int, node: int, target: int) -> bool:
-        """Whether the two may change places (C8, C9): within an area always."""
         if self.area[node] == self.area[target]:
             return True
         if self.communication.calls.network.majority:

@@ -1,10 +1,7 @@
 """Making way: a pod that waits finds its place where another one moves aside.
 
-In a full cluster room is left where those that wait may not be: their host has one of them already, or their domain has
-more than the others (C13, C14). Whoever only adds pods sees no way then, though a pod that may be almost anywhere could
-take that room and leave its own. So for each pod that finds none one other is moved, as far as tier limits let it.
-
-In the same way nodes are emptied that a few pods keep open, since those that are in use have one of each already (O4).
+Room may be left only where those that wait may not be (C13, C14). So for each pod that finds no place one other is
+moved, as far as tier limits let it. In the same way nodes are emptied that a few pods keep open (O4).
 """
 
 from __future__ import annotations
@@ -26,19 +23,7 @@ IN_VAIN = 3
 
 
 def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
-    """Make groups ready by moving others aside, where pods ask something of each other and no kubelet refuses any.
-
-    Parameters
-    ----------
-    state
-        What is placed; is changed. Whatever is placed stays so, some of it elsewhere.
-    groups
-        Groups of which nothing new is placed. Those with subgroups or calls are left out.
-
-    Returns
-    -------
-    Those of the groups that are ready now; of the others nothing is placed.
-    """
+    """Make groups without subgroups or calls ready by moving others aside; give those that are."""
     if state.neighbours is None or state.zones is not None:
         return []
     search = _MakingWay(state)
@@ -46,19 +31,7 @@ def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
 
 
 def empty_nodes(state: GreedyState) -> bool:
-    """Empty nodes that only new pods use, those with least first, into others in use (O4).
-
-    Where pods ask something of each other and no kubelet refuses any, and of pods that no other value looks at.
-
-    Parameters
-    ----------
-    state
-        What is placed; is changed. All of it stays placed.
-
-    Returns
-    -------
-    Whether any is empty now.
-    """
+    """Empty nodes that only new pods use into others in use (O4); say whether any is."""
     if state.neighbours is None or state.zones is not None:
         return False
     search, in_vain = _MakingWay(state, still=True), 0
@@ -71,16 +44,7 @@ def empty_nodes(state: GreedyState) -> bool:
 
 
 class _MakingWay:
-    """Exchanges of two pods: one comes, one moves.
-
-    Parameters
-    ----------
-    state
-        What is placed; is changed.
-    still
-        Whether pods stay that a tier limit or nearness is about (C7, O2); else they move as far as their limit lets
-        them.
-    """
+    """Exchanges of two pods. ``still``: pods stay that a tier limit or nearness is about (C7, O2)."""
 
     def __init__(self, state: GreedyState, *, still: bool = False) -> None:
         self.state, self.dense, self.limit, self.still = state, state.dense, state.work + WORK, still
@@ -88,7 +52,6 @@ class _MakingWay:
         self._roomy: dict[int, IntArray] = {}
 
     def admit(self, group: int) -> bool:
-        """Make one group ready, in one of the domains that its tier limit names, or place nothing of it."""
         gang = self.dense.groups[group]
         if gang.sub_groups or any(index in self.dense.workload_of for index in gang.classes):
             return False
@@ -101,7 +64,6 @@ class _MakingWay:
         return False
 
     def could_be_empty(self, node: int) -> bool:
-        """Whether all pods of a node may move, and there is room in all for them on others in use."""
         others = self.state.used.copy()
         others[node] = False
         leave = self._leave(node)
@@ -110,12 +72,10 @@ class _MakingWay:
         return enough and all(self._may_move(index) for index, _ in leave)
 
     def _leave(self, node: int) -> list[tuple[int, int]]:
-        """Classes and pods that would have to leave a node for it to be empty: DaemonSets' pods may stay (O4)."""
         there = self.state.on[node].items()
         return [(index, count) for index, count in there if not self.dense.classes[index].daemon]
 
     def empty(self, node: int) -> bool:
-        """Move all pods of a node to others in use, or none."""
         state, mark = self.state, self.state.mark()
         inside = state.used.copy()
         inside[node] = False
@@ -139,7 +99,6 @@ class _MakingWay:
         return self.state.is_ready(group)
 
     def _place(self, index: int, inside: BoolArray) -> bool:
-        """Place one pod where there is room, else where another one moves aside."""
         if self.state.queue_limit(index) < 1:
             return False
         able = np.flatnonzero((self.state.able(index) > 0) & inside)
@@ -155,7 +114,6 @@ class _MakingWay:
         return int(nodes[int(np.argmin(self.state.price[nodes]))])
 
     def _move_aside(self, index: int, node: int, inside: BoolArray) -> bool:
-        """Place a pod on a full node, one of whose pods moves elsewhere."""
         lacking = self.dense.classes[index].request - self.state.free[node]
         for other in list(self.state.on[node]):
             self.state.work += LOOK
@@ -167,7 +125,6 @@ class _MakingWay:
         return False
 
     def _targets(self, index: int, inside: BoolArray) -> IntArray:
-        """Nodes with room for a pod of a class; where nodes are emptied, those ``inside``."""
         shape = self.state.layout.shape_of[index]
         if shape not in self._roomy:
             self.state.work += STEP // 4 + self.state.free.size
@@ -176,7 +133,6 @@ class _MakingWay:
         return self._roomy[shape]
 
     def _exchange(self, index: int, node: int, other: int, inside: BoolArray) -> bool:
-        """Have a pod of ``other`` leave a node to one of ``index``, if it may be anywhere else then."""
         state, (begin, end) = self.state, self._around(other, node)
         targets = self._targets(other, inside)
         targets = targets[(targets >= begin) & (targets < end)]
@@ -215,7 +171,6 @@ class _MakingWay:
         )
 
     def _scopes(self, index: int) -> list[int]:
-        """Scopes of the group and the subgroup of a class."""
         one = self.dense.classes[index]
         found = [self.dense.groups[one.group].scope]
         return found if one.sub_group < 0 else [*found, self.dense.sub_groups[one.sub_group].scope]

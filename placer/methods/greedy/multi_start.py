@@ -1,8 +1,4 @@
-"""Runs over all groups in several orders, then again with what was left out moved forward; the best answer is kept.
-
-In this order: the orders (:data:`ORDERS`), one run (:func:`_run`), adding what still fits without moving anything
-(:func:`complete`), so that every answer is maximal, and the search over runs (:func:`greedy`).
-"""
+"""Runs over all groups in several orders, then again with what was left out moved forward; the best answer is kept."""
 
 from __future__ import annotations
 
@@ -63,7 +59,6 @@ class Measures:
         return found
 
     def _of_blocks(self, values: list[T], together: Callable[[Iterable[T]], T]) -> list[T]:
-        """What its whole block has, for every group."""
         if self.layout.calls is None:
             return values
         members: dict[int, list[T]] = defaultdict(list)
@@ -77,7 +72,6 @@ class Measures:
 
     @cached_property
     def _most(self) -> dict[int, int]:
-        """Tier to the price of all room in the roomiest domain of at most that tier."""
         tree = self.dense.domains
         total = running_sums(self.layout.prices(self.dense.free))
         rooms = total[tree.end] - total[tree.begin]
@@ -104,7 +98,6 @@ class Measures:
 
     @cached_property
     def _spreads(self) -> Sequence[SpreadRow]:
-        """Spreads over domains of several nodes (C14)."""
         neighbours = self.dense.neighbours
         rows = () if neighbours is None else neighbours.spreads
         return [row for row in rows if neighbours is not None and not neighbours.single[row.key]]
@@ -150,22 +143,8 @@ ORDERS: tuple[SortKey, ...] = (
 def _run(
     layout: GreedyLayout, sequence: Sequence[int], style: Style, deadline: Deadline = NEVER
 ) -> tuple[GreedyState, list[int]]:
-    """Place groups one after the other.
-
-    Parameters
-    ----------
-    layout
-        Of the instance.
-    sequence
-        Groups to place, higher priority first.
-    style
-        How.
-    deadline
-        The run stops where it stands once it is over; what it has not come to is left out.
-
-    Returns
-    -------
-    The state at the end, and the groups that were not made ready.
+    """Place groups one after the other, higher priority first; the state at the end, and the groups that were not made
+    ready.
     """
     state = GreedyState(layout, even=style.even)
     failed: list[int] = []
@@ -193,14 +172,12 @@ def _run(
 
 
 def _admit(state: GreedyState, group: int, style: Style, admitted: dict[int, None]) -> Sequence[int]:
-    """Make a gang ready that is not yet, and those that must be near it; the gang, if it fails."""
     if group not in admitted:
         admitted.update(dict.fromkeys(admit_together(state, group, state.layout.followers.get(group, ()), style)))
     return () if group in admitted else (group,)
 
 
 def _batches(layout: GreedyLayout, level: Sequence[int]) -> Iterator[list[int]]:
-    """Neighbours that are lone pods and alike are placed together; every other group is a batch of its own."""
     for (app, kind), batch in groupby(level, key=lambda group: (layout.app(group), layout.lone_kind(group))):
         if app is None and kind is None:
             for group in batch:
@@ -220,25 +197,11 @@ THOROUGH = Style(tries=10**9, forward=10**9)
 
 
 def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, former: Solution | None = None) -> Solution:
-    """Add whole pending groups, then optional pods, until nothing more fits.
+    """Add whole pending groups, then optional pods, until nothing more fits, where ``placed`` is the policy's first
+    level.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules; is not changed.
-    deadline
-        No group is looked at once it is over.
-    former
-        A solution that keeps all rules, of which ``solution`` has been made: before anything else of their priority is
-        added, groups of which nothing is placed are put back where they were in it, each whole, where that is free.
-
-    Returns
-    -------
-    Solution
-        Contains ``solution``. The same one where ``placed`` is not the first level of the policy, since more pods may
-        then be worse.
+    ``former``: a solution that keeps all rules, of which ``solution`` has been made: groups of which nothing is placed
+    are first put back where they were in it, each whole, where that is free.
     """
     if not dense.criteria or dense.criteria[0][0] != "admitted":
         return solution
@@ -263,7 +226,6 @@ Entry = tuple[int, int, int]
 
 
 def _places(dense: Dense, former: Solution) -> dict[int, list[Entry]]:
-    """Group to its pods in a solution."""
     found: dict[int, list[Entry]] = defaultdict(list)
     for index, node, count in former.in_order():
         found[dense.classes[index].group].append((index, node, count))
@@ -288,7 +250,6 @@ def _put_back(state: GreedyState, level: Sequence[int], places: Mapping[int, Seq
 
 
 def _add(state: GreedyState, level: Sequence[int], effort: Effort, deadline: Deadline) -> None:
-    """Add groups of one priority, then optional pods."""
     gangs = [group for group in level if not state.layout.is_lone(group)]
     for group in deadline.each(gangs):
         if not state.is_ready(group):
@@ -301,7 +262,6 @@ def _add(state: GreedyState, level: Sequence[int], effort: Effort, deadline: Dea
 
 
 def _add_lone(state: GreedyState, groups: Sequence[int], effort: Effort, deadline: Deadline) -> None:
-    """Add lone pods: equal ones together, and those of an AppGroup together."""
     equal: dict[object, list[int]] = defaultdict(list)
     communicating: dict[int, list[int]] = defaultdict(list)
     for group in groups:
@@ -336,12 +296,11 @@ def _in_another_order(state: GreedyState, lone: Sequence[int], effort: Effort) -
 
 
 def squeeze_in(state: GreedyState, group: int, effort: Effort) -> bool:
-    """Make a group ready beside what is placed, by every way the greedy has."""
+    """Make a group ready next to what is placed, by every way the greedy has."""
     return admit(state, group, THOROUGH) or _squeeze(state, group, effort, more=False)
 
 
 def _squeeze(state: GreedyState, group: int, effort: Effort, *, more: bool) -> bool:
-    """Try everything for a group, with a part of the effort."""
     if not any(state.left(index) for index in state.dense.groups[group].classes):
         return False
     mine = effort.share(4)
@@ -378,25 +337,10 @@ def greedy(
 ) -> Solution:
     """Place gangs one after the other, in several orders, and keep the best answer.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    tell
-        Called with the answer of each run that is better than those before it, the last one not completed yet: where
-        the instance is large the first order takes a fraction of the time that all of them take. None: only the end
-        counts.
-    deadline
-        Looked at between two groups. Once it is over the answer is the best so far, be it a part of the first run: then
-        groups of high priority are placed and those that it has not come to are not.
-    first
-        The same for the first run, where it may take longer; None: as ``deadline``.
-
-    Returns
-    -------
-    Solution
-        Keeps all rules; never worse than placing nothing; maximal while ``placed`` is the policy's first level and the
-        deadline was not reached. Then the same instance gives the same answer on every machine, too.
+    ``tell``: called with the answer of each run that is better than those before it. ``deadline``: looked at between
+    two groups; then the answer is the best so far, be it a part of the first run. ``first``: the same for the first
+    run, where it may take longer. The answer keeps all rules; it is never worse than placing nothing, and without a
+    deadline the same on every machine.
     """
     search = _GreedySearch(dense, tell, deadline, first or deadline)
     if dense.criteria and dense.criteria[0][0] not in MAXIMISED:
@@ -421,8 +365,6 @@ class _Chain:
 
 
 class _GreedySearch:
-    """The best answer so far, and the work it took."""
-
     def __init__(
         self, dense: Dense, tell: Callable[[Solution], object] | None, deadline: Deadline, first: Deadline
     ) -> None:
@@ -438,13 +380,15 @@ class _GreedySearch:
         self.work = self.last = self.limit = 0
 
     def orders(self) -> None:
-        """Run the orders that place most; where gangs are elastic also by as few pods as they need."""
         elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
         for style in [Style(whole=True), Style()] if elastic else [Style()]:
             for order in self.all_orders[:2]:
-                sequence = self._sequence(order) if self._may_run() else []
-                if sequence and not self._tried(sequence, style):
-                    self.chains.append(self._run(sequence, style))
+                chain = self._ordered(order, style)
+                self.chains += [chain] if chain is not None else []
+
+    def _ordered(self, order: SortKey, style: Style) -> _Chain | None:
+        sequence = self._sequence(order) if self._may_run() else []
+        return self._run(sequence, style) if sequence and not self._tried(sequence, style) else None
 
     def repairs(self) -> None:
         """Begin chains again with the groups they left out moved forward, the best chain first.
@@ -459,12 +403,11 @@ class _GreedySearch:
                 self.chains[place] = self._following(chain)
 
     def _following(self, chain: _Chain) -> _Chain:
-        """Run a chain once more; it stays as it is where that has been tried before."""
         sequence = self._moved_forward(chain)
         return chain if self._tried(sequence, chain.style) else self._run(sequence, chain.style)
 
     def fewer_nodes(self) -> None:
-        """Place all on some of the nodes that are opened, evenly: small pods find room next to large ones (O4)."""
+        """Place all on some of the opened nodes, evenly: small pods find room next to large ones (O4)."""
         state, free, used = GreedyState(self.layout, self.solution), self.dense.free, self.dense.node_used
         opened = np.flatnonzero(state.used & ~used)
         if ("packedNodes", None) not in self.dense.criteria or not len(opened):
@@ -483,15 +426,11 @@ class _GreedySearch:
             few = (few + len(opened)) // 2
 
     def refinements(self) -> None:
-        """Try the other orders and styles, for nearer and tighter placements of the same pods."""
         for order in self.all_orders:
             for style in (Style(), Style(reuse=False)):
-                sequence = self._sequence(order) if self._may_run() else []
-                if sequence and not self._tried(sequence, style):
-                    self._run(sequence, style)
+                self._ordered(order, style)
 
     def polish(self) -> None:
-        """Add what still fits; where pods call each other also place again, and move, what that makes better."""
         # Whatever else it counts, what is added to a maximal answer is never for the worse.
         self.solution = complete(self.dense, self.solution, self.deadline)
         self._gather()
@@ -508,7 +447,6 @@ class _GreedySearch:
         self.offer(complete(self.dense, state.solution(), self.deadline))
 
     def _gather(self) -> None:
-        """Exchange pods between NUMA zones for those that found room in none; what is placed stays placed."""
         criteria = self.dense.criteria
         if self.dense.numa is None or not criteria or criteria[0][0] not in MAXIMISED or self.deadline.over:
             return
@@ -517,7 +455,6 @@ class _GreedySearch:
         self.offer(complete(self.dense, found, self.deadline))
 
     def _empty_nodes(self) -> None:
-        """Move pods off nodes that those that keep off others of their like have opened, while anything else stays."""
         rule_out = self.dense.neighbours is None or self.deadline.over
         if rule_out or ("packedNodes", None) not in self.dense.criteria:
             return
@@ -533,7 +470,6 @@ class _GreedySearch:
         return work if self.deadline.left == inf else min(work, int(self.work * self.deadline.left / max(spent, 1e-3)))
 
     def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
-        """Keep the solution if it is better than the best so far, or as good with ``ties``; return its rank."""
         rank = self._rank(solution)
         if rank > self.rank or (ties and rank == self.rank):
             self.rank, self.solution = rank, solution
@@ -542,7 +478,6 @@ class _GreedySearch:
         return rank
 
     def _may_run(self) -> bool:
-        """Whether there is work left for a run like the last one, and time for any."""
         return not self.tried or (self.work + self.last <= self.limit and not self.deadline.over)
 
     def _tried(self, sequence: list[int], style: Style) -> bool:
@@ -552,12 +487,7 @@ class _GreedySearch:
         measures, groups = self.measures, self.dense.groups
         sequence = sorted(
             range(len(groups)),
-            key=lambda group: (
-                -groups[group].priority,
-                *order(measures, group),
-                measures.block[group],
-                group,
-            ),
+            key=lambda group: (-groups[group].priority, *order(measures, group), measures.block[group], group),
         )
         return self._admitted(sequence)
 
@@ -601,7 +531,6 @@ class _GreedySearch:
         return _Chain(sequence, style, left_out, in_part, self.offer(solution))
 
     def _rank(self, solution: Counts) -> tuple[int, ...]:
-        """The values, more being better on every one."""
         criteria = zip(self.dense.criteria, score_solution(self.dense, solution), strict=True)
         return tuple(value if name in MAXIMISED else -value for (name, _), value in criteria)
 

@@ -1,7 +1,5 @@
-"""The partial solution of the greedy, and what never changes while it runs.
-
-In this order: which pods make a gang ready (C5, C6), by counting alone; shapes of pods, the tree in depth-first order
-and prices of resources (:class:`GreedyLayout`); how many pods of a shape fit where (:class:`GreedyState`).
+"""The partial solution of the greedy, and what never changes while it runs: which pods make a gang ready (C5, C6),
+shapes of pods, the tree in depth-first order, prices of resources.
 """
 
 from __future__ import annotations
@@ -12,12 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, DenseGroup, Solution
+from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.instance import HostPort
 from placer.methods.partial import CallGraph, PartialSolution
-from placer.methods.partial.placed_calls import BoolArray, IntArray
 from placer.symmetry import partition
 
 __all__ = [
@@ -35,15 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PodBlock:
-    """Pods that are placed together: of one subgroup, or those of no subgroup.
-
-    Parameters
-    ----------
-    sub_group
-        Index into ``Dense.sub_groups``; -1: none.
-    items
-        (class, pods) with at least 1 pod each.
-    """
+    """Pods that are placed together, as (class, pods): of one subgroup, or of none (-1)."""
 
     sub_group: int
     items: tuple[tuple[int, int], ...]
@@ -57,20 +46,10 @@ class PodBlock:
 def least(
     dense: Dense, group: DenseGroup, prices: Sequence[int], most: Mapping[int, int]
 ) -> tuple[PodBlock, ...] | None:
-    """As few and as small pods as make the group ready.
+    """As few and as small pods as make the group ready; None where the pods do not suffice.
 
-    Parameters
-    ----------
-    group
-        A gang of which no pending pod is placed yet.
-    prices
-        What a pod of each class takes; within a block the dearest come first.
-    most
-        Class to the pods of it that may be used; a class that is not there may be used entirely.
-
-    Returns
-    -------
-    The blocks, none where nothing is needed; None where the pods do not suffice.
+    ``group``: nothing of it is placed yet. ``prices``: of a pod of each class; within a block the dearest come first.
+    ``most``: class to the pods of it that may be used; absent: all.
     """
     needs = _Needs(dense, group, most)
     return _blocks(dense, group, prices, needs.take) if needs.meet() else None
@@ -107,7 +86,6 @@ class _Needs:
         return True
 
     def _meet(self, role: str | None) -> bool:
-        """Choose pods of a role, None: of any, and start further subgroups where those that are do not suffice."""
         mine = [index for index in self.cheap if role in (None, self.dense.classes[index].role)]
         self._choose(mine, self.missing[role])
         while self.missing[role] > 0:
@@ -117,7 +95,6 @@ class _Needs:
         return True
 
     def _give_back(self) -> None:
-        """Leave out pods that a subgroup's size has made one too many, the dearest first."""
         for index in reversed(self.cheap):
             pods = self.dense.classes[index]
             spare = min(self.take[index], *(-self.missing[each] for each in self._counts(index)))
@@ -128,7 +105,8 @@ class _Needs:
                 self._take(index, -spare)
 
     def _start(self, subs: Iterable[int], count: int) -> int:
-        costs = sorted((self._cost(sub), sub) for sub in subs if sub not in self.started and self._can(sub))
+        unstarted = ((self._cost(sub), sub) for sub in subs if sub not in self.started)
+        costs = sorted((cost, sub) for cost, sub in unstarted if cost is not None)
         for _, sub in costs[:count]:
             self.started.add(sub)
             part = self.dense.sub_groups[sub]
@@ -138,18 +116,14 @@ class _Needs:
             self._choose(mine, short)
         return len(costs[:count])
 
-    def _can(self, sub: int) -> bool:
-        part = self.dense.sub_groups[sub]
-        return sum(self.left[index] for index in part.classes) >= part.short
-
-    def _cost(self, sub: int) -> int:
+    def _cost(self, sub: int) -> int | None:
         part = self.dense.sub_groups[sub]
         missing, cost = part.short, 0
         for weight, index in sorted((self.dense.classes[index].weight, index) for index in part.classes):
             count = min(missing, self.left[index])
             missing -= count
             cost += weight * count
-        return cost
+        return None if missing else cost
 
     def _choose(self, classes: Iterable[int], count: int) -> int:
         before = count
@@ -177,24 +151,10 @@ UNIT = 2**20
 
 @dataclass(frozen=True)
 class Shape:
-    """What nodes can tell of a pod: classes of one shape, of whatever groups, fit the same nodes.
+    """Classes of one shape, of whatever groups, fit the same nodes.
 
-    Parameters
-    ----------
-    request
-        int64, shape (resources,), scaled.
-    asked
-        Indices of the resources it requests.
-    mask
-        Row of ``Dense.masks``.
-    ports
-        Host ports; not empty: at most one per node.
-    total
-        Pending pods of this shape.
-    price
-        What a pod takes, in the unit of :meth:`GreedyLayout.prices`.
-    first
-        A class of this shape.
+    ``request``: int64, shape (resources,), scaled. ``asked``: resources it requests. ``ports``: not empty: at most one
+    per node. ``total``: pending pods. ``price``: in the unit of :meth:`GreedyLayout.prices`. ``first``: a class.
     """
 
     request: IntArray
@@ -210,13 +170,8 @@ class Shape:
 class Inside:
     """Some domains within an outer one, depth first.
 
-    Parameters
-    ----------
-    domains, tiers
-        Their indices and tiers.
-    slices, slices_above
-        int64, shape (2, domains): begin and end of each and of its parent (of the outer one: its own), counted from the
-        first node of the outer one.
+    ``slices``, ``slices_above``: int64, shape (2, domains): begin and end of each and of its parent (of the outer one:
+    its own), counted from the first node of the outer one.
     """
 
     domains: IntArray
@@ -230,14 +185,11 @@ class Inside:
             return self
         return Inside(self.domains[keep], self.tiers[keep], self.slices[:, keep], self.slices_above[:, keep])
 
-    def sums(self, amounts: IntArray) -> IntArray:
-        """Sum over each domain of amounts per node of the outer one."""
-        return _between(running_sums(amounts), self.slices)
-
-    def sums_and_above(self, amounts: IntArray) -> tuple[IntArray, IntArray]:
-        """Sums over each domain and over its parent."""
-        total = running_sums(amounts)
-        return _between(total, self.slices), _between(total, self.slices_above)
+    def sums(self, amounts: IntArray, *, above: bool = False) -> IntArray:
+        """Sum over each domain, or over its parent, of amounts per node of the outer one."""
+        total, (begin, end) = running_sums(amounts), self.slices_above if above else self.slices
+        found: IntArray = total[end] - total[begin]
+        return found
 
     def least(self, amounts: IntArray) -> IntArray:
         """Least over each domain of amounts per node of the outer one."""
@@ -246,15 +198,10 @@ class Inside:
 
 
 def running_sums(amounts: IntArray) -> IntArray:
-    """Sums of the first 0, 1, 2 ... amounts, so that two of them tell what any slice has."""
+    """Sums of the first 0, 1, 2 ... amounts."""
     total = np.zeros(len(amounts) + 1, dtype=np.int64)
     amounts.cumsum(out=total[1:])
     return total
-
-
-def _between(total: IntArray, slices: IntArray) -> IntArray:
-    between: IntArray = total[slices[1]] - total[slices[0]]
-    return between
 
 
 class GreedyLayout:
@@ -279,20 +226,17 @@ class GreedyLayout:
         #: Running number of the leaf of each node.
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
 
-    def _rates(self) -> npt.NDArray[np.float64]:
-        """Price per unit of each resource: the scarcer it is, the dearer.
-
-        Demand over supply says how scarce a resource is, and the price of what an average node has of it is that share.
-        """
+    def _rates(self) -> FloatArray:
+        """The scarcer a resource, the dearer: demand over supply is the price of what an average node has of it."""
         dense = self.dense
         sizes = np.array([pod_class.size for pod_class in dense.classes], dtype=np.float64)
         demand = sizes @ dense.requests.astype(np.float64) if len(sizes) else np.zeros(len(dense.resources))
         supply = np.maximum(dense.free.sum(axis=0, dtype=np.float64), 1.0)
-        rates: npt.NDArray[np.float64] = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
+        rates: FloatArray = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
         return rates
 
     def prices(self, amounts: IntArray) -> IntArray:
-        """Price of amounts, int64 of shape (..., resources) to shape (...); each resource is rounded on its own."""
+        """Price of amounts, int64 of shape (..., resources) to shape (...); each resource rounded on its own."""
         each: IntArray = np.rint(amounts * self.rates).astype(np.int64).sum(axis=-1)
         return each
 
@@ -314,15 +258,13 @@ class GreedyLayout:
         return shape_of, shapes
 
     def _order_domains(self) -> None:
-        """Depth-first order of the domains that hold a node, so that what lies in a domain is a slice too."""
         tree = self.domains
         filled = np.flatnonzero(tree.begin < tree.end)
         order = np.lexsort((-tree.tier[filled], -tree.end[filled], tree.begin[filled]))
         self.tree_order = filled[order]
         self.position = np.full(len(tree.names), -1, dtype=np.int64)
         self.position[self.tree_order] = np.arange(len(self.tree_order))
-        ends = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
-        self.subtree_end = ends
+        self.subtree_end = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
 
     def inside(self, outer: int, limit: int | None = None) -> Inside:
         """Domains that hold a node, lie in ``outer`` (itself among them) and have at most tier ``limit``."""
@@ -401,14 +343,14 @@ class GreedyLayout:
         return found
 
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        """What makes lone pods interchangeable (shape and queue rows); None for those that call and any other group."""
+        """Equal for interchangeable lone pods; None for those that call and other groups."""
         index = self.dense.groups[group].classes[0]
         if not self._lone[group] or index in self.dense.workload_of:
             return None
         return self.shape_of[index], self.dense.rows_of[index]
 
     def app(self, group: int) -> int | None:
-        """The AppGroup of a group, of several the first; None where it has no dependency."""
+        """The first AppGroup of a group; None where it has no dependency."""
         return None if self.calls is None else self._apps[group]
 
     @cached_property
@@ -436,14 +378,8 @@ CACHE_ENTRIES = 16 * 10**6
 
 
 class GreedyState(PartialSolution):
-    """A partial solution that counts how many pods of a shape each node still takes, and the work that this is.
-
-    Parameters
-    ----------
-    solution
-        Where to start; must keep the rules.
-    even
-        Whether the emptiest nodes are filled first.
+    """A partial solution that counts how many pods of a shape each node still takes, and the work; ``even``: the
+    emptiest nodes are filled first.
     """
 
     def __init__(self, layout: GreedyLayout, solution: Solution | None = None, *, even: bool = False) -> None:
@@ -462,12 +398,12 @@ class GreedyState(PartialSolution):
             self.take(index, [node], [count])
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
+        """Place pods of a class on distinct ``nodes``, take them away where a count is negative."""
         self.work += STEP // 50 * len(nodes)
         super().take(index, nodes, counts)
 
     def take_one_each(self, classes: Sequence[int], nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place one pod of each class, all of one shape: ``counts`` of them on each of ``nodes``, in order."""
+        """Place one pod of each class, all of one shape: ``counts`` of them on each of ``nodes``."""
         left = iter(classes)
         self.work += STEP // 50 * len(classes)
         for node, count in zip(nodes, counts, strict=True):
@@ -495,13 +431,13 @@ class GreedyState(PartialSolution):
         self._changed.extend(nodes)
 
     def fits(self, number: int) -> IntArray:
-        """How many pods of a shape each node could still take: int64, shape (nodes,), read-only, at most its total."""
+        """Pods of a shape that each node could still take: int64, read-only, at most its total."""
         shape = self.layout.shapes[number]
         known = self._fits.get(number)
         if (
             known is None
             or shape.ports
-            or self._volatile(shape)
+            or (self.neighbours is not None and shape.first in self.neighbours.neighbours.volatile)
             or 2 * (len(self._changed) - known[1]) > len(self.price)
         ):
             counts = self._fitting(shape, None)
@@ -515,14 +451,8 @@ class GreedyState(PartialSolution):
         self._fits[number] = (counts, len(self._changed))
         return counts
 
-    def _volatile(self, shape: Shape) -> bool:
-        return self.dense.neighbours is not None and shape.first in self.dense.neighbours.volatile
-
     def hopes(self, number: int) -> IntArray:
-        """How many pods of a shape each node could take once pods around them are there: not to be changed.
-
-        As :meth:`fits`, but for what other pods that come with them make possible (C12, C14).
-        """
+        """As :meth:`fits`, but for what other pods that come with them make possible (C12, C14)."""
         shape = self.layout.shapes[number]
         if self.neighbours is None or not self.tied(shape.first):
             return self.fits(number)
@@ -543,13 +473,13 @@ class GreedyState(PartialSolution):
         return counts
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
-        """Lower counts of further pods of a class as the partial solution does, and count the work."""
+        """As the partial solution does, counting the work."""
         if zones and self.zones is not None and self.dense.classes[index].zones >= 0:
             self.work += ZONES * len(counts)
         super().close(index, nodes, counts, zones=zones)
 
     def has_room(self, number: int) -> BoolArray:
-        """Where one pod of a shape fits: bool, shape (nodes,); cheaper than counting for a shape that comes once."""
+        """Where one pod of a shape fits: bool, shape (nodes,)."""
         shape = self.layout.shapes[number]
         if shape.ports or number in self._fits:
             able: BoolArray = self.fits(number) > 0
@@ -565,9 +495,8 @@ class GreedyState(PartialSolution):
         return where
 
     def left_by(self, number: int) -> IntArray:
-        """What tells a tight node from a roomy one for a pod of a shape, the less the better; only where one fits.
-
-        The price of the room; where kubelets align the pod, what it leaves in its zones.
+        """The price of the room, by which tight nodes come first; where kubelets align the pod, what it leaves in its
+        zones.
         """
         shape = self.layout.shapes[number]
         if self.zones is None or self.dense.classes[shape.first].zones < 0:
@@ -605,7 +534,7 @@ class GreedyState(PartialSolution):
         return {int(leaf) for leaf in self.layout.leaf_number[nodes]} if nodes else set()
 
     def solution(self) -> Solution:
-        """What is placed, in an order in which kubelets admit it."""
+        """Placed pods, in an order in which kubelets admit them."""
         found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
         order = {} if self.zones is None else self.zones.order
         return Solution(found, {node: dict.fromkeys(classes) for node, classes in order.items()})

@@ -1,7 +1,5 @@
-"""Which domain of a node label a unit that has no pods yet is to be in (C7 by label, C15).
-
-The first pod of a unit decides about all others, so domains are tried, as those of the tier tree are: those with room
-for all first, of these the tightest.
+"""Which domain of a node label a unit without pods is to be in (C7 by label, C15): its first pod decides about all
+others.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ COUNTING = 10_000
 
 
 def homeless(state: GreedyState, index: int) -> tuple[int, ...]:
-    """Units of a class whose domain is still to be chosen."""
+    """Units of a class whose domain is to be chosen."""
     return () if state.neighbours is None else state.neighbours.homes(index)
 
 
@@ -57,26 +55,11 @@ def in_homes(
     *,
     some: bool = False,
 ) -> bool:
-    """Attempt something with domains settled for units that have no pods yet, one choice after the other.
+    """Attempt something with domains settled for units that have no pods yet, one choice after the other, until it
+    works out.
 
-    Parameters
-    ----------
-    state
-        What is placed; a failed attempt leaves it as it was.
-    units
-        The units; without any there is one attempt.
-    items
-        What is to be placed of them.
-    where
-        First node and the one after the last.
-    attempt
-        Whether it worked out.
-    some
-        Whether fewer pods will do, so that domains without room for all are tried, too.
-
-    Returns
-    -------
-    Whether an attempt worked out; the others are not made any more.
+    ``items``: (class, pods) to be placed. ``where``: first node and the one after the last. ``attempt``: leaves the
+    state as it was where it fails. ``some``: domains without room for all are tried, too.
     """
     chosen = tuple(units)
     if not chosen or state.neighbours is None:

@@ -1,4 +1,7 @@
-"""The hard rules as rows: one method per rule, in the order and under the names of :mod:`placer.verify`."""
+"""The hard rules as rows: one method per rule, in the order and under the names of :mod:`placer.verify`.
+
+``models/milp.md`` has their formulas.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ __all__ = ["MilpConstraints"]
 
 
 class MilpConstraints:
-    """Adds every rule to the program of ``variables``; x, a, b, z, w are explained there."""
+    """Adds every rule to the program of ``variables``; C3 and C4 are in the variables and the arrays."""
 
     def __init__(
         self, variables: MilpVariables, flows: Flows | None, zones: Zones, neighbours: NeighbourVariables | None = None
@@ -49,12 +52,12 @@ class MilpConstraints:
         self.exclusive()
 
     def once(self) -> None:
-        """C1: of a class no more pods are placed than there are: sum over n of x[c, n] <= size(c)."""
+        """C1: of a class no more pods are placed than there are."""
         for index, pod_class in enumerate(self.dense.classes):
             self.program.at_most("once", self._placed(1, [index]), pod_class.size)
 
     def capacity(self) -> None:
-        """C2: sum over c of request(c, r) x[c, n] <= free(n, r), per node n and resource r; host ports do not clash."""
+        """C2: room per node and resource; host ports do not clash."""
         for node, counts in self.variables.on_nodes().items():
             for resource, room in enumerate(self.dense.free[node]):
                 row = Linear()
@@ -64,7 +67,6 @@ class MilpConstraints:
             self._ports(counts)
 
     def _ports(self, counts: Sequence[tuple[int, Variable]]) -> None:
-        """Per port and address: sum of x[c, n] over the classes c that cannot share it <= 1."""
         asking: dict[HostPort, list[Variable]] = defaultdict(list)
         for index, variable in counts:
             for port in set(self.dense.classes[index].host_ports):
@@ -81,15 +83,14 @@ class MilpConstraints:
         return other == port or (other.ip == "0.0.0.0" and port.clashes(other))
 
     def eligibility(self) -> None:
-        """C3: x[c, n] exists only where the class may be on the node: there is nothing to add."""
+        """C3: a count exists only where the class may be on the node."""
 
     def refusal(self) -> None:
-        """C4: pods that need what is not modelled are in no class: there is nothing to add."""
+        """C4: such pods are in no class."""
 
     def gang(self) -> None:
-        """C5: a group that is not ready gets nothing: sum over n of x[c, n] <= size(c) a[g]. Ready: over all its
-        classes sum of x >= short(g) a[g], over those of a role sum of x >= short(g, role) a[g], over the subgroups of
-        a policy that are not ready yet sum of b[s] >= short(g, policy) a[g].
+        """C5: a group that is not ready gets nothing. Ready: enough pods in all, per role, and ready subgroups per
+        policy.
         """
         for group, active in zip(self.dense.groups, self.variables.active, strict=True):
             if active is None:
@@ -108,9 +109,7 @@ class MilpConstraints:
                 self.program.at_least("gang", row, 0)
 
     def subgroup(self) -> None:
-        """C6: a subgroup gets its size or nothing: sum over n of x[c, n] <= size(c) b[s], sum over its classes of x >=
-        short(s) b[s].
-        """
+        """C6: a subgroup gets its size or nothing."""
         for sub, enough in zip(self.dense.sub_groups, self.variables.enough, strict=True):
             if enough is not None:
                 self._only_with(sub.classes, enough, "subgroup")
@@ -120,13 +119,9 @@ class MilpConstraints:
                     self.program.at_most("subgroup", Linear().add(1, enough).add(-1, active), 0)
 
     def tier_limit(self) -> None:
-        """C7: all pods of a scope lie in its home, a domain of a tier within the limit.
+        """C7: all pods of a scope lie in its home, a domain of a tier within the limit; by label a unit has one domain.
 
-        One home: sum over d of z[s, d] <= a[g] or b[s] (= 1 where pods run, and only domains that hold them). Pods
-        know it: w[s, c, d] <= most(c, d) z[s, d], sum over d of w[s, c, d] = sum over n of x[c, n]. And are there: sum
-        over n in d of x[c, n] >= sum over homes e in d of w[s, c, e]. The same rows say where a scope is for O2.
-
-        By label: sum over d of h[u, d] <= 1 for a unit u, with h[u, d]: whether it has a pod in d.
+        The same rows say where a scope is for O2. Where pods run, only domains that hold them are homes.
         """
         rows = self.neighbours
         for row in rows.neighbours.confinements if rows is not None else ():
@@ -177,9 +172,7 @@ class MilpConstraints:
         return False
 
     def network_cost(self) -> None:
-        """C8: where a caller is, every callee is near enough: with far(a) the areas that are too far from a, sum over b
-        in far(a) of c[w', b] <= most (1 - u[w, a, 1]), = 0 where one runs; and no caller where a callee runs too far.
-        """
+        """C8: where a caller is, every callee is near enough, and no caller where a running callee is too far."""
         flows = self.flows
         if flows is None:
             return
@@ -200,7 +193,7 @@ class MilpConstraints:
                     self.program.at_most("network_cost", callers.inside(_where(~near[:, area])).row, 0)
 
     def _majority(self, flows: Flows) -> None:
-        """C8 as the plugin reads it: of the callees of a pod in area a, itself left out, no more are too far than near.
+        """Of the callees of a pod in area a, itself left out, no more are too far than near.
 
         far - near <= most (1 - u[w, a, 1]), and where w runs in a, far - near <= max(0, far - near before).
         """
@@ -231,7 +224,7 @@ class MilpConstraints:
         return row, row.constant + most
 
     def bandwidth(self) -> None:
-        """C9: per link, sum over calls of bandwidth times the pairs that use it <= what pods before leave of it."""
+        """C9: per link, bandwidth times pairs in sum is at most the room that pods before leave of it."""
         flows = self.flows
         if flows is None:
             return
@@ -246,11 +239,7 @@ class MilpConstraints:
             self.program.at_most("bandwidth", row, room)
 
     def numa(self) -> None:
-        """C10: what goes to a node whose kubelet refuses pods is dealt out to its zones, or is a crowd that it admits.
-
-        Per kind of pods k, sum of x[c, n] = sum over z of e[n, k, z], and per zone and resource sum over k of need(k,
-        r) e[n, k, z] <= room(z, r). Or sum of x[c, n] = sum over j of crowd(j, k) p[n, j], and sum over j of p <= 1.
-        """
+        """C10: pods on a node whose kubelet refuses some are dealt out to its zones, or are a crowd that it admits."""
         for node, plan in self.zones.plans.items():
             if isinstance(plan, ByCrowd):
                 self._crowd(node, plan)
@@ -260,7 +249,7 @@ class MilpConstraints:
     def _zones(self, node: int, plan: ByZone) -> None:
         rooms = {(zone, at): Linear() for zone, room in enumerate(plan.rooms) for at in range(len(room))}
         for number, kind in enumerate(plan.kinds):
-            row = self.zones.placed(node, kind)
+            row = self.zones.of_kind(node, kind)
             for zone in range(len(plan.rooms)):
                 if (node, number, zone) in self.zones.inside:
                     pods = self.zones.inside[node, number, zone]
@@ -274,7 +263,7 @@ class MilpConstraints:
     def _crowd(self, node: int, plan: ByCrowd) -> None:
         chosen = self.zones.chosen[node]
         self.program.at_most("numa", Linear().add(1, *chosen), 1)
-        rows = [self.zones.placed(node, kind) for kind in plan.kinds]
+        rows = [self.zones.of_kind(node, kind) for kind in plan.kinds]
         for crowd, there in zip(plan.crowds, chosen, strict=True):
             for kind, count in crowd:
                 rows[kind].add(-count, there)
@@ -282,7 +271,7 @@ class MilpConstraints:
             self.program.equal("numa", row, 0)
 
     def queue(self) -> None:
-        """C11: sum over the classes in a queue and below it of request(c, r) x[c, n] <= what its capability leaves."""
+        """C11: the classes in a queue and below it take at most the room of its capability."""
         for limit in self.dense.queue_rows:
             row = Linear()
             for index in limit.classes:
@@ -291,10 +280,7 @@ class MilpConstraints:
             self.program.at_most("queue", row, limit.room)
 
     def pod_affinity(self) -> None:
-        """C12: per attraction with owners O and matched classes M, key and domain d without a match that runs: x[O, d]
-        <= most (h[d] + sum of first[c] over the c in d); h[d]: whether x[M - O, d] >= 1. One first at most, where an
-        owner is that matches itself.
-        """
+        """C12: owners only where a match is, or next to the first; there is one first, an owner that matches itself."""
         rows = self.neighbours
         for row in rows.neighbours.attractions if rows is not None else ():
             assert rows is not None
@@ -309,9 +295,7 @@ class MilpConstraints:
                         self.program.at_most("pod_affinity", limit, 0)
 
     def pod_anti_affinity(self) -> None:
-        """C13: per term and domain d, of those that keep each other off, A, one: x[A, d] + h[d] <= 1, with h[d]:
-        whether x[O - A, d] >= 1; and what is only kept off beside neither: x[M - A, d] <= most (1 - h[d] - x[A, d]).
-        """
+        """C13: of those that keep each other off one; nothing that is kept off next to it."""
         rows = self.neighbours
         for row in rows.neighbours.repulsions if rows is not None else ():
             assert rows is not None
@@ -326,9 +310,7 @@ class MilpConstraints:
                 self.program.at_most("pod_anti_affinity", Linear().add(1, *kept_off).plus(most, bar), most)
 
     def spread(self) -> None:
-        """C14: per constraint with owners O and matched classes M, m <= x[M, d] for each domain d that counts, and x[M,
-        d] - m <= maxSkew + most (1 - h[d]); h[d]: whether x[O, d] >= 1. What runs counts in x[M, d].
-        """
+        """C14: where an owner is, the domain has at most ``maxSkew`` more than the emptiest one; running pods count."""
         rows = self.neighbours
         for row in rows.neighbours.spreads if rows is not None else ():
             assert rows is not None
@@ -344,7 +326,7 @@ class MilpConstraints:
                     self.program.at_most("spread", ahead, row.skew + most)
 
     def exclusive(self) -> None:
-        """C15: per domain d the sum of h[u, d] over the units u that are exclusive in its key <= 1."""
+        """C15: a domain has pods of one exclusive unit at most."""
         rows = self.neighbours
         for row in rows.neighbours.exclusions if rows is not None else ():
             assert rows is not None

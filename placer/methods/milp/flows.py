@@ -1,13 +1,9 @@
 """Pods of workloads that call each other: how many are where, and how many pairs they make (C8, C9, O3).
 
-A number of pairs is a product of two decisions, k callers and C callees. The k callers are written in steps, 0 or 1
-each, u[1] >= u[2] >= ... with the sum k. Where C is at most M, for every l >= 1::
+Pairs are a product of k callers and C callees, at most M. The k are steps, u[1] >= u[2] >= ... with the sum k::
 
-    pairs >= l C - M (l - u[1] - ... - u[l])
-
-Where l = k that is the product, and no other l asks for more. In the same way pairs on one node are, for every l >= 0::
-
-    pairs <= l C + M (u[l + 1] + u[l + 2] + ...)
+    pairs >= l C - M (l - u[1] - ... - u[l])            for every l >= 1; exact where l = k
+    pairs <= l C + M (u[l + 1] + u[l + 2] + ...)        on one node, for every l >= 0
 """
 
 from __future__ import annotations
@@ -31,18 +27,9 @@ __all__ = ["Amount", "AreaGroup", "Flows", "WorkloadPods", "groups_of", "size_of
 
 
 class AreaGroup(NamedTuple):
-    """Areas that look alike from one area: calls from there cost the same and take the same link.
+    """Areas that look alike from one area: calls from there cost the same and take the same link, or none (-1).
 
-    Parameters
-    ----------
-    own
-        Whether it is the area itself, which is alone in its group.
-    cost
-        Of a call to a node there; inside the own area to another node.
-    link
-        The limited link that a call takes; -1: none.
-    areas
-        Their indices.
+    The area itself is alone in its group (``own``).
     """
 
     own: bool
@@ -59,7 +46,7 @@ def groups_of(network: DenseNetwork, area: int) -> list[AreaGroup]:
 
 
 def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:
-    """How many variables the network comes to at the most, where so many pods of each class fit on each node."""
+    """Most variables of the network, where so many pods of each class fit on each node."""
     network = dense.network
     if network is None:
         return 0
@@ -79,7 +66,7 @@ def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:
 
 @dataclass(frozen=True)
 class Amount:
-    """New pods of a workload in some place: what the place is called, their number, and the most it can be."""
+    """New pods of a workload in some place: name of the place, number, and most."""
 
     name: str
     row: Linear
@@ -88,18 +75,9 @@ class Amount:
 
 @dataclass(frozen=True)
 class WorkloadPods:
-    """Pods of one workload.
+    """Pods of one workload: new ones by area and by node, running ones likewise.
 
-    Parameters
-    ----------
-    everyone
-        All new ones.
-    new, on
-        New ones by area and by node; where none can be is absent.
-    bound, bound_on
-        Running ones by area and by node.
-    held
-        By area, running ones and those that are being deleted.
+    ``held`` is by area: running ones and those that are being deleted. Absent: none.
     """
 
     everyone: Amount
@@ -125,19 +103,10 @@ class WorkloadPods:
 
 
 class Flows:
-    """Counts and pairs; what only some rule or value needs is made when it is asked for.
+    """Counts and pairs; made when a rule or value asks for them.
 
-    Parameters
-    ----------
-    network
-        Of its instance.
-
-    Attributes
-    ----------
-    groups
-        Per area what all areas look like from there.
-    staff
-        Per workload w its pods. New ones in area a are a variable, c[w, a], real, and so are all new ones, c[w].
+    ``groups`` has per area all areas as they look from there. New pods of w in area a are a variable, c[w, a], real,
+    and so are all new ones, c[w].
     """
 
     def __init__(self, variables: MilpVariables, network: DenseNetwork) -> None:
@@ -219,10 +188,6 @@ class Flows:
 
         Parameters
         ----------
-        call
-            Who calls whom.
-        area, group
-            Where the callers are, and where the callees.
         leaving
             Whether pods that are being deleted count too.
         """

@@ -1,4 +1,4 @@
-"""What pods ask of the pods around them, over domains of node labels: C12 to C15 and C7 by label of the program.
+"""Counts by domain of node labels: C12 to C15 and C7 by label of the program.
 
 x[C, d] stands for the sum of x[c, n] over the classes c of a set C and the nodes n of a domain d. Where pods may be the
 first of their kind, ``first`` says in which domains, one per key, the first is.
@@ -25,13 +25,7 @@ ByDomain = dict[int, list[Variable]]
 
 
 class NeighbourVariables:
-    """Counts by domain, and what the rules add to them.
-
-    Parameters
-    ----------
-    variables
-        Of the program.
-    """
+    """Counts by domain, and the rows of the rules about them."""
 
     def __init__(self, variables: MilpVariables, neighbours: DenseNeighbours) -> None:
         self.variables, self.neighbours, self.program = variables, neighbours, variables.program
@@ -69,7 +63,7 @@ class NeighbourVariables:
 
     @staticmethod
     def most(counts: Iterable[Variable]) -> int:
-        """No sum of some counts is above this."""
+        """Upper bound of the sum of some counts."""
         return sum(int(each.upBound) for each in counts)
 
     def firsts(self, row: Attraction) -> dict[tuple[int, ...], Variable]:
@@ -85,7 +79,7 @@ class NeighbourVariables:
         return found
 
     def fewest(self, row: SpreadRow, counts: dict[int, Linear]) -> Variable | None:
-        """The least that is counted in a domain; None where that is 0 in any case."""
+        """The least count of a domain; None where that is 0 in any case."""
         most = min((each.constant + self.most(each.variables) for each in counts.values()), default=0)
         if row.floor or not most:
             return None
@@ -96,7 +90,7 @@ class NeighbourVariables:
         return made
 
     def counted(self, row: SpreadRow) -> dict[int, Linear]:
-        """Domain to what is counted there."""
+        """Domain to its count."""
         found = {domain: Linear(constant=count) for domain, count in row.before.items()}
         domain = self.neighbours.domain[row.key]
         for index in row.matched:

@@ -1,4 +1,7 @@
-"""The values of ``Dense.criteria`` as linear expressions; variables and rows that only they need are made with them."""
+"""The values of ``Dense.criteria`` as linear expressions, with variables and rows that only they need.
+
+``models/milp.md`` has their formulas.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,7 @@ __all__ = ["MilpObjective"]
 
 
 class MilpObjective:
-    """Value after value, equal to :func:`placer.score.score` at every optimum.
-
-    Parameters
-    ----------
-    flows
-        Of it; None without a network.
-    """
+    """Value after value, equal to :func:`placer.score.score` at every optimum."""
 
     def __init__(self, variables: MilpVariables, flows: Flows | None) -> None:
         self.variables, self.flows = variables, flows
@@ -32,21 +29,20 @@ class MilpObjective:
     def criterion(self, index: int) -> Linear:
         """Return the expression of ``Dense.criteria[index]``."""
         makers: dict[str, Callable[[int | None], Linear]] = {
-            "admitted": self.admitted,
-            "placed": self.placed,
-            "locality": self.locality,
-            "span": self.span,
-            "networkCost": self.network_cost,
-            "packedHyperNodes": self.packed_hyper_nodes,
-            "packedNodes": self.packed_nodes,
+            "admitted": self._admitted,
+            "placed": self._placed,
+            "locality": self._locality,
+            "span": self._span,
+            "networkCost": self._network_cost,
+            "packedHyperNodes": self._packed_hyper_nodes,
+            "packedNodes": self._packed_nodes,
         }
         if index not in self._made:
             name, priority = self.dense.criteria[index]
             self._made[index] = makers[name](priority)
         return self._made[index]
 
-    def admitted(self, priority: int | None) -> Linear:
-        """O1: sum over groups of the priority of need(g) a[g]."""
+    def _admitted(self, priority: int | None) -> Linear:
         row = Linear()
         for group, active in zip(self.dense.groups, self.variables.active, strict=True):
             if group.priority == priority and active is not None:
@@ -55,19 +51,15 @@ class MilpObjective:
                 row.constant += group.need_weight
         return row
 
-    def placed(self, priority: int | None) -> Linear:
-        """O1: sum over classes of the priority and nodes of weight(c) x[c, n]."""
+    def _placed(self, priority: int | None) -> Linear:
         row = Linear()
         for index, pod_class in enumerate(self.dense.classes):
             if self.dense.groups[pod_class.group].priority == priority:
                 row.add(pod_class.weight, *self.variables.placed(index))
         return row
 
-    def locality(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes and domains of tier(d) (sum over c of w[s, c, d] + running(s) z[s, d]).
-
-        Pods times tier is a product of two decisions; w, the pods by home, makes it linear.
-        """
+    def _locality(self, _: int | None) -> Linear:
+        """O2: pods times tier is a product of two decisions; w, the pods by home, makes it linear."""
         total = Linear(constant=self.dense.constant_locality)
         for number, scope in enumerate(self.dense.scopes):
             homes = self.variables.homes[number]
@@ -83,8 +75,8 @@ class MilpObjective:
                 total.constant += len(scope.bound) * int(self.dense.domains.tier[self.dense.common(scope.bound)])
         return total
 
-    def span(self, _: int | None = None) -> Linear:
-        """O2: sum over scopes of the leaves they touch: sum over n in u of x[c, n] <= most(c, u) t[s, u]."""
+    def _span(self, _: int | None) -> Linear:
+        """O2: sum over scopes of the leaves they touch."""
         total = Linear(constant=self.dense.constant_span)
         for number, scope in enumerate(self.dense.scopes):
             if scope.wanted:
@@ -108,11 +100,8 @@ class MilpObjective:
                 self.program.at_most("span", Linear().add(1, *by_unit[unit]).add(-most, touched[unit]), 0)
         return touched.values()
 
-    def network_cost(self, _: int | None = None) -> Linear:
-        """O3: sum over calls and areas of cost(a, B) times the pairs between a and B; on one node a pair costs nothing.
-
-        Pairs are products of two decisions; what is linear instead is in :mod:`placer.methods.milp.flows`.
-        """
+    def _network_cost(self, _: int | None) -> Linear:
+        """O3: pairs are products of two decisions; :mod:`placer.methods.milp.flows` makes them linear."""
         total, flows = Linear(constant=self.dense.constant_network), self.flows
         if flows is not None:
             for call in flows.network.calls:
@@ -128,7 +117,7 @@ class MilpObjective:
         for node, area in enumerate(flows.network.area):
             total.plus(-int(flows.network.cost[area, area]), flows.together(call, node))
 
-    def packed_hyper_nodes(self, _: int | None = None) -> Linear:
+    def _packed_hyper_nodes(self, _: int | None) -> Linear:
         """O4: sum over empty HyperNodes of o[d]: v[n] <= o[leaf(n)] and o[d] <= o[parent(d)]."""
         for node, filled in self._filled().items():
             leaf = int(self.dense.leaf[node])
@@ -150,8 +139,7 @@ class MilpObjective:
                 self.program.at_most("packing", Linear().add(1, opened[domain]).add(-1, self._opened(parent)), 0)
         return opened[domain]
 
-    def packed_nodes(self, _: int | None = None) -> Linear:
-        """O4: sum over empty nodes of v[n]."""
+    def _packed_nodes(self, _: int | None) -> Linear:
         return Linear().add(1, *self._filled().values())
 
     def _filled(self) -> dict[int, Variable]:

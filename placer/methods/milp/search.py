@@ -1,4 +1,4 @@
-"""The program and its search: the values one after another, each keeping what the former reached."""
+"""The program and its search: the values one after another, each keeping those before."""
 
 from __future__ import annotations
 
@@ -29,18 +29,9 @@ TOLERANCE = 1e-4
 #: Share of what is left of the limit that a value may take while others come after it.
 SHARE = 0.6
 
-#: Share of the limit that is used at all: handing a program to a solver takes time that no solver's limit counts.
-USED = 0.95
-
-#: A solve that would have less than this is not started.
-LEAST_SECONDS = 0.05
-
 
 #: Said of a solution that keeps all rows and has no order in which each pod is admitted (C12).
 NO_ORDER = "order of pod_affinity"
-
-#: How often a value is decided again without what had no order.
-EXCLUDED = 200
 
 
 class MilpModel:
@@ -84,7 +75,7 @@ class MilpModel:
             self.program.at_most(f"keep_{name}", value, reached)
 
     def start_from(self, solution: Solution | None) -> bool:
-        """Give the solver a solution to start from, and say whether it can be said here."""
+        """Give the solver a solution to start from; False where it cannot be expressed here."""
         values = None if solution is None else self.values(solution)
         self.program.start_from(values)
         return values is not None
@@ -95,11 +86,8 @@ class MilpModel:
         return None if solution is None or self.broken(solution) is not None else solution
 
     def exclude(self) -> bool:
-        """Exclude what the solver found where its pods have no order in which each is admitted (C12).
-
-        Returns
-        -------
-        Whether there was such a thing, so that the solver is to be asked again.
+        """Exclude the solver's solution where its pods have no order in which each is admitted (C12); say whether it
+        was.
         """
         found = self.variables.read(TOLERANCE) if self.neighbours is not None else None
         if found is None or self.neighbours is None or self.broken(found) != NO_ORDER:
@@ -109,7 +97,7 @@ class MilpModel:
         return True
 
     def values(self, solution: Solution) -> Values | None:
-        """Value of every variable as the solution has it; None where it cannot be said here."""
+        """Value of every variable for a solution; None where it cannot be expressed here."""
         values = self.variables.values(solution)
         if values is not None:
             self.zones.fill(values, solution)
@@ -137,27 +125,19 @@ class MilpModel:
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     """Find the best placement and prove it, value after value.
 
-    Parameters
-    ----------
-    options
-        Limits, threads, seed, the solver and a solution to start from. A unit of ``work`` is
-        :data:`~placer.methods.milp.solvers.NODES_PER_WORK` nodes of branch and bound.
-    emit
-        Told the solution of every value, rounded and checked in integers, and every value that is proved. Nothing
-        comes between: PuLP tells nothing before a solve ends.
+    A unit of work is :data:`~placer.methods.milp.solvers.NODES_PER_WORK` nodes of branch and bound; solutions are
+    emitted per value, rounded and checked in integers.
 
     Returns
     -------
     str
-        ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large
-        (:data:`MOST_VARIABLES`, :data:`~placer.methods.milp.variables.LARGEST`,
-        :data:`~placer.methods.milp.zones.MOST_CROWDS`), or the solver cannot prove, or what it found broke a rule once
-        it was rounded.
+        ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large, the
+        solver cannot prove, or its solution broke a rule once it was rounded.
 
     Raises
     ------
     SolverFault
-        The solver says that there is no solution, or calls optimal what is worse than what is known.
+        The solver says that there is no solution, or calls optimal a value that is worse than a known one.
     """
     return _MilpSearch(dense, options, emit).run()
 
@@ -165,7 +145,8 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 class _MilpSearch:
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
-        self._end = None if options.seconds is None else time.monotonic() + USED * options.seconds
+        # Handing a program to a solver takes time that no limit of the solver counts.
+        self._end = None if options.seconds is None else time.monotonic() + 0.95 * options.seconds
         self._nodes = None if options.work is None else max(1, int(options.work * NODES_PER_WORK))
         self.solution: Solution | None = None
         self.values = score_solution(dense, {})
@@ -185,8 +166,8 @@ class _MilpSearch:
                 proved = self._solve(criterion, model) and proved
                 if self.solution is None:
                     return self._ended()
-            else:
-                self._same_for_all(criterion, value)
+            elif value.constant != self.values[criterion]:
+                raise SolverFault(self._differs(criterion, value.constant))
             if proved:
                 self.emit(BoundFound(criterion, self.values[criterion], "milp", self.values[:criterion]))
             model.keep(criterion, self.values[criterion])
@@ -197,14 +178,10 @@ class _MilpSearch:
     def _ended(self) -> str:
         return "time" if self.cut else "finished"
 
-    def _same_for_all(self, criterion: int, value: Linear) -> None:
-        if value.constant != self.values[criterion]:
-            raise SolverFault(self._differs(criterion, value.constant))
-
     def _solve(self, criterion: int, model: MilpModel) -> bool:
         last = criterion + 1 == len(self.dense.criteria)
         seconds, nodes = self._seconds_for(last), self._nodes_for(last)
-        if (seconds is not None and seconds < LEAST_SECONDS) or nodes == 0:
+        if (seconds is not None and seconds < 0.05) or nodes == 0:
             self.cut = True
             return False
         solver = make_solver(
@@ -264,7 +241,7 @@ class _MilpSearch:
 
 def _ask(solver: pulp.LpSolver, model: MilpModel) -> SolveStatus:
     status = ask(solver, model.program.problem)
-    for _ in range(EXCLUDED):
+    for _ in range(200):
         if status in (SolveStatus.IMPOSSIBLE, SolveStatus.NOTHING) or not model.exclude():
             break
         status = ask(solver, model.program.problem)

@@ -1,15 +1,13 @@
 """The solvers that PuLP knows: how one is made, asked and understood.
 
-PuLP's own word for the end of a solve is ``status``, and it reads Optimal after a time limit with something in hand;
-only ``sol_status`` tells the two apart, and nothing else is read here.
+PuLP's ``status`` reads Optimal after a time limit with a solution in hand; only ``sol_status`` tells the two apart.
 
 ===========================  ================================================  =====================================
 ``sol_status``               native outcomes (HiGHS; CBC)                      means
 ===========================  ================================================  =====================================
 LpSolutionOptimal            kOptimal; "Optimal"                               OPTIMAL: proved, gaps were asked to be 0
 LpSolutionIntegerFeasible    kTimeLimit, kIterationLimit, kSolutionLimit,      FOUND: a solution, nothing proved
-                             kInterrupt and so on with a solution;
-                             "Stopped ... objective"
+                             kInterrupt and so on with a solution; "Stopped ... objective"
 LpSolutionNoSolutionFound    the same without one; kUnknown, kNotset, errors;  NOTHING
                              "Stopped", "Integer infeasible"
 LpSolutionInfeasible         kInfeasible, kUnboundedOrInfeasible;              IMPOSSIBLE: to place nothing is always
@@ -67,13 +65,7 @@ _OUTCOMES = {
 
 
 def solve_status(sol_status: int) -> SolveStatus:
-    """Say what PuLP's ``sol_status`` means (see the table above).
-
-    Raises
-    ------
-    ValueError
-        A number that PuLP 3 does not know.
-    """
+    """Meaning of PuLP's ``sol_status``; ValueError for a number that PuLP 3 does not know."""
     if sol_status not in _OUTCOMES:
         raise ValueError(f"sol_status: found {sol_status}, expected one of {sorted(_OUTCOMES)}")
     return _OUTCOMES[sol_status]
@@ -93,14 +85,14 @@ class _HiGHS(pulp.HiGHS):  # type: ignore[misc]  # PuLP brings no types
         lp.solverModel.run()
 
     def createAndConfigureSolver(self, lp: Any) -> None:  # noqa: N802  # PuLP's name
-        """Make the solver; its threads are started anew, since their number may differ from the last call's."""
+        """Its threads are started again, since their number may differ from the last call's."""
         import highspy
 
         highspy.Highs.resetGlobalScheduler(True)
         super().createAndConfigureSolver(lp)
 
     def findSolutionValues(self, lp: Any) -> tuple[int, int]:  # noqa: N802  # PuLP's name
-        """Read the end; a limit without a solution is none, whatever limit it was."""
+        """A limit without a solution is none, whatever limit it was."""
         import highspy
 
         try:
@@ -122,19 +114,9 @@ def make_solver(
     seed: int = 0,
     start: bool = False,
 ) -> Any:
-    """Make a solver that is asked for a proof without any gap.
+    """Make a solver that is asked for a proof without any gap, with limits as far as PuLP can pass them on.
 
-    Parameters
-    ----------
-    name
-        PuLP's name of it. ``COIN_CMD`` is the ``cbc`` on the path, else the one that comes with PuLP, which is also
-        what ``PULP_CBC_CMD`` means.
-    seconds, nodes
-        Limits of one solve; None: none. ``nodes`` only where the solver has such a limit.
-    workers, seed
-        Threads and seed, as far as PuLP can tell them to it.
-    start
-        Whether to start from the values that the variables have.
+    ``COIN_CMD`` is the ``cbc`` on the path, else the one that comes with PuLP, as is ``PULP_CBC_CMD``.
     """
     kind = _kind(name)
     wanted: dict[str, Any] = {
@@ -156,14 +138,10 @@ def make_solver(
 
 
 def ask(solver: Any, problem: Any) -> SolveStatus:
-    """Solve; what was found is in the variables of the problem.
+    """Solve; the variables of the problem get their values. PulpSolverError where the program crashes without a time
+    limit.
 
-    A program that crashes under a time limit found nothing: CBC 2.10 does where the limit ends before it has begun.
-
-    Raises
-    ------
-    pulp.PulpSolverError
-        It crashed without one.
+    CBC 2.10 crashes where a limit ends before it has begun; that is no solution.
     """
     with tempfile.TemporaryDirectory() as folder:
         if hasattr(solver, "tmpDir"):
@@ -190,15 +168,7 @@ def nodes_used(solver: Any, problem: Any, most: int) -> int:
 
 
 def complaint(name: str, work: float | None) -> str | None:
-    """What is wrong with a solver's name, for people; None where it can be used.
-
-    Parameters
-    ----------
-    name
-        As in ``--milp-solver``.
-    work
-        The work limit, which only some solvers can keep.
-    """
+    """The fault of a solver's name, for people; None where it can be used with such a work limit."""
     known = {kind.name for kind in pulp.apis._all_solvers}
     if name not in known:
         return f"found {name}, expected a name that PuLP knows: {', '.join(sorted(known))}"
@@ -223,7 +193,7 @@ def _accepted(kind: Any, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cbc(name: str) -> str:
-    """Path of CBC: PULP_CBC_CMD itself is deprecated, the program it would call is there all the same."""
+    """PULP_CBC_CMD itself is deprecated, the program it would call is there all the same."""
     own = pulp.COIN_CMD(msg=False)
     if name == pulp.COIN_CMD.name and own.available():
         return str(own.path)

@@ -1,16 +1,10 @@
-"""Decision variables of the MILP: how many pods of each class go to each node, and what follows from that.
+"""Decision variables of the MILP: how many pods of each class go to each node, and variables that follow from that.
 
-Nothing is bundled: a class of the arrays on a node of the arrays is one integer. What only a value of the objective
-needs is made when that value is decided.
-
-Rows can be checked without a float, and their numbers are small. A solver works with doubles and tolerances: a variable
-that is off by 1e-6 times a coefficient of 10^9 (bytes of memory that have no large common divisor) is off by a
-thousand. So every row is divided by its common divisor, and one whose coefficients are still large is written digit by
-digit. With K = :data:`BASE`, a = K A + r, b = K B + c, 0 <= r, c < K::
+Rows can be checked without a float, and their numbers are small: a variable that is off by 1e-6 times a coefficient of
+10^9 is off by a thousand. So every row is divided by its common divisor, and one whose coefficients are still large is
+written digit by digit. With K = :data:`BASE`, a = K A + r, b = K B + c, 0 <= r, c < K::
 
     sum a x <= b   is the same as   sum A x + q <= B  and  sum r x <= K q + c   for some integer q >= 0
-
-(take q as small as the second row allows). The carry q changes neither the integer points nor, for real q, the LP.
 """
 
 from __future__ import annotations
@@ -61,7 +55,7 @@ class PulpProgram:
         self._carries = self._rows = 0
 
     def integer(self, name: str, most: int, meaning: Meaning | None = None) -> Variable:
-        """Make an integer variable of 0 .. ``most``; ``meaning`` says what it is where it follows from those before."""
+        """Make an integer variable of 0 .. ``most``; ``meaning`` gives its value where it follows from those before."""
         return self._variable(name, most, pulp.LpInteger, meaning)
 
     def real(self, name: str, most: int, meaning: Meaning | None = None) -> Variable:
@@ -76,13 +70,7 @@ class PulpProgram:
         return variable
 
     def at_most(self, rule: str, row: Linear, most: int) -> None:
-        """Row <= ``most``; left out where no values can break it.
-
-        Raises
-        ------
-        TooLarge
-            The row's sum could be beyond :data:`LARGEST`.
-        """
+        """Row <= ``most``, unless that is always so; TooLarge where its sum could be beyond :data:`LARGEST`."""
         terms = {variable: coefficient for variable, coefficient in row.merged().items() if coefficient}
         most -= row.constant
         if max(_most(terms), -_least(terms), abs(most)) > LARGEST:
@@ -101,7 +89,6 @@ class PulpProgram:
         self._add(rule, row.merged(), pulp.LpConstraintEQ, value - row.constant)
 
     def _split(self, rule: str, terms: dict[Variable, int], most: int) -> None:
-        """Add terms <= ``most`` digit by digit, the lowest first."""
         while any(abs(coefficient) >= BASE for coefficient in terms.values()):
             low = {variable: coefficient % BASE for variable, coefficient in terms.items() if coefficient % BASE}
             terms = {variable: coefficient // BASE for variable, coefficient in terms.items() if coefficient // BASE}
@@ -120,12 +107,8 @@ class PulpProgram:
         self.problem += pulp.LpConstraint(expression, sense, f"{rule}_{self._rows}", value)
 
     def minimise(self, row: Linear, sign: int) -> None:
-        """Make ``sign`` times the row the objective, divided by its common divisor; the constant is left out.
-
-        Raises
-        ------
-        TooLarge
-            The sum could be beyond :data:`LARGEST`.
+        """Make ``sign`` times the row the objective, without its constant; TooLarge where it could be beyond
+        :data:`LARGEST`.
         """
         merged = row.merged()
         if max(_most(merged), -_least(merged)) > LARGEST:
@@ -159,7 +142,7 @@ class PulpProgram:
 
 
 def _carried(low: Mapping[Variable, int], rest: int, values: Values) -> int:
-    """The carry of a row written digit by digit: the least q >= 0 with sum ``low`` <= BASE q + ``rest``."""
+    """The least q >= 0 with sum ``low`` <= BASE q + ``rest``."""
     excess = sum(digit * values[variable] for variable, digit in low.items()) - rest
     return max(0, -(-excess // BASE))
 
@@ -180,14 +163,8 @@ def _least(terms: Mapping[Variable, int]) -> int:
 class CountBounds:
     """Where pods of a class can be at all: upper bounds of counts, before there is a variable.
 
-    Attributes
-    ----------
-    fits
-        Most pods of each class on each node: int64, shape (nodes,), per class. Only where they may be (C3) and where a
-        limit of their scopes leaves them a home (C7).
-    homes
-        Per scope, domains that may be the smallest that holds all its pods; None for a scope that no limit and no value
-        looks at.
+    ``fits`` is int64, shape (nodes,), per class: by eligibility (C3) and a limit of their scopes (C7). ``homes`` has
+    per scope the domains that may be the smallest with all its pods; None where nothing looks at it.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -233,7 +210,7 @@ class CountBounds:
         return fits
 
     def _able(self, scope: int, domains: list[int] | None) -> list[int] | None:
-        """Without domains that could hold no new pod; they stay where pods run, whose domain may be one."""
+        """Domains where pods run are kept even if no new pod fits: one of them may be the home."""
         asked = self.dense.scopes[scope]
         if domains is None or asked.bound:
             return domains
@@ -241,34 +218,23 @@ class CountBounds:
 
 
 class MilpVariables:
-    """What the program decides.
+    """The decisions of the program: x, a, b, z and w of ``models/milp.md``.
 
-    Parameters
-    ----------
-    bounds
-        Where pods can be at all in the instance.
-
-    Attributes
-    ----------
-    count
-        x[c, n], integer, per class: node to the number of its pods that go there, at most what fits.
-    active
-        a[g], 0 or 1, per group: whether it is ready (C5). None where it is ready with no new pod at all.
-    enough
-        b[s], 0 or 1, per subgroup: whether it has its size (C6). None where it has it with no new pod.
-    homes
-        z[s, d], 0 or 1, per scope: domain to whether it is the smallest that holds all its pods. None for a scope that
-        no limit and no value looks at.
-    inside
-        w[s, c, d] by scope, class, domain: pods of the class where d is the home of the scope, else 0.
+    ``active`` and ``enough`` are None where nothing has to be ready, ``homes`` where nothing looks at a scope.
     """
 
     def __init__(self, bounds: CountBounds) -> None:
         self.bounds, self.dense, self.program = bounds, bounds.dense, PulpProgram()
         self.count = [self._counts(index, row) for index, row in enumerate(bounds.fits)]
         self.active = [self._active(index) for index in range(len(self.dense.groups))]
-        self.enough = [self._enough(index) for index in range(len(self.dense.sub_groups))]
-        self.homes = [self._homes(scope, found) for scope, found in enumerate(bounds.homes)]
+        self.enough = [
+            self.program.integer(f"b_{index}", 1) if sub.short else None
+            for index, sub in enumerate(self.dense.sub_groups)
+        ]
+        self.homes = [
+            None if found is None else {each: self.program.integer(f"z_{scope}_{each}", 1) for each in found}
+            for scope, found in enumerate(bounds.homes)
+        ]
         self.inside: dict[tuple[int, int, int], Variable] = {}
         self._make_inside()
 
@@ -277,18 +243,10 @@ class MilpVariables:
     def _counts(self, index: int, fits: IntArray) -> dict[int, Variable]:
         return {int(node): self.program.integer(f"x_{index}_{node}", int(fits[node])) for node in np.flatnonzero(fits)}
 
-    def _enough(self, index: int) -> Variable | None:
-        return self.program.integer(f"b_{index}", 1) if self.dense.sub_groups[index].short else None
-
     def _active(self, index: int) -> Variable | None:
         group = self.dense.groups[index]
         gated = group.short or group.short_by_role or group.short_by_policy
         return self.program.integer(f"a_{index}", 1) if gated else None
-
-    def _homes(self, scope: int, domains: list[int] | None) -> dict[int, Variable] | None:
-        if domains is None:
-            return None
-        return {domain: self.program.integer(f"z_{scope}_{domain}", 1) for domain in domains}
 
     def _make_inside(self) -> None:
         for scope, homes in enumerate(self.homes):
@@ -320,9 +278,9 @@ class MilpVariables:
     # Between solutions and values
 
     def read(self, tolerance: float) -> Solution | None:
-        """Solution that the counts mean as the solver left them; None where one is no integer within the tolerance.
+        """Solution of the counts as the solver left them; None where one is no integer within the tolerance.
 
-        A variable in no row that is left keeps what it started from, or is 0.
+        A variable in no row that is left keeps its start, or is 0.
         """
         solution = Solution()
         for index, counts in enumerate(self.count):
@@ -335,10 +293,7 @@ class MilpVariables:
         return solution
 
     def values(self, solution: Solution) -> Values | None:
-        """Value of every variable made here as the solution has it; None where it cannot be said here.
-
-        Those that follow from others are left to :meth:`PulpProgram.derive`.
-        """
+        """Value of every variable made here for a solution; None where it cannot be expressed here."""
         values = dict.fromkeys(self.program.variables, 0)
         totals: dict[int, int] = defaultdict(int)
         for (index, node), count in solution.items():

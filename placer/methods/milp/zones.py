@@ -1,12 +1,10 @@
-"""Pods in the NUMA zones of nodes whose kubelets refuse what they cannot align (C10).
+"""Pods in the NUMA zones of nodes whose kubelets refuse pods that they cannot align (C10).
 
-Pods that are the same to the kubelet of a node are of one kind there, whatever their classes. A node is stated in one
-of two ways, both of which are exact:
+Pods that are the same to the kubelet of a node are of one kind there. A node is stated in one of two exact ways:
 
-* by zone, where all pods that may come are for one zone and keep what they need: some order works if and only if they
+* by zone, where all pods that may come are for one zone and keep all they need: some order works if and only if they
   can be dealt out to the zones (see :func:`~placer.dense.admission_orders.is_plain`);
-* by crowd, where others may come, too: for those, whether an order works follows from no sum. Every number of pods of
-  each kind that the kubelet admits in some order is listed.
+* by crowd elsewhere: every number of pods of each kind that the kubelet admits in some order is listed.
 """
 
 from __future__ import annotations
@@ -36,17 +34,7 @@ Crowd = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class PodKind:
-    """Pods that are the same to the kubelet of a node.
-
-    Parameters
-    ----------
-    units
-        What each of them is there.
-    classes
-        Theirs, sorted.
-    most
-        How many can come at all.
-    """
+    """Pods that are the same to the kubelet of a node; ``most`` of them can come at all."""
 
     units: Units
     classes: tuple[int, ...]
@@ -55,20 +43,12 @@ class PodKind:
 
 @dataclass(frozen=True)
 class ByZone:
-    """A node where pods are counted by zone.
-
-    Parameters
-    ----------
-    kinds
-        Of the pods that may come.
-    rooms
-        Per zone what it has of each resource.
-    """
+    """A node where pods are counted by zone; ``rooms`` is per zone its room of each resource."""
 
     kinds: tuple[PodKind, ...]
     rooms: tuple[tuple[int, ...], ...]
 
-    def most(self, kind: int, zone: int) -> int:
+    def fitting(self, kind: int, zone: int) -> int:
         """How many pods of a kind fit into a zone."""
         (unit,) = self.kinds[kind].units
         return min(self.kinds[kind].most, *(self.rooms[zone][resource] // need for resource, need, _ in unit.amounts))
@@ -76,15 +56,7 @@ class ByZone:
 
 @dataclass(frozen=True)
 class ByCrowd:
-    """A node where crowds are listed.
-
-    Parameters
-    ----------
-    kinds
-        Of the pods that may come.
-    crowds
-        Those that are admitted in some order, but for the empty one.
-    """
+    """A node where crowds are listed: those that are admitted in some order, but for the empty one."""
 
     kinds: tuple[PodKind, ...]
     crowds: tuple[Crowd, ...]
@@ -97,15 +69,7 @@ Plan = ByZone | ByCrowd
 def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
     """How each node is stated whose kubelet has a say; others are absent.
 
-    Parameters
-    ----------
-    fits
-        Most pods of each class on each node: int64, shape (nodes,), per class.
-
-    Raises
-    ------
-    TooLarge
-        More than :data:`MOST_CROWDS` crowds, or one whose orders are too many to tell whether any works.
+    TooLarge for more than :data:`MOST_CROWDS` crowds, or one whose orders are too many to tell whether any works.
     """
     plans: dict[int, Plan] = {}
     if dense.numa is None:
@@ -125,7 +89,7 @@ def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
 
 
 def size_of_plans(plans: dict[int, Plan]) -> int:
-    """How many variables the plans come to at the most."""
+    """Most variables of the plans."""
     return sum(
         len(plan.crowds) if isinstance(plan, ByCrowd) else len(plan.kinds) * len(plan.rooms) for plan in plans.values()
     )
@@ -180,20 +144,7 @@ def _taken(units: Units, resources: int) -> list[int]:
 
 
 class Zones:
-    """Counts by zone, and crowds.
-
-    Parameters
-    ----------
-    plans
-        From :func:`plans_of`.
-
-    Attributes
-    ----------
-    inside
-        e[n, k, z], integer, by node, kind, zone: pods of the kind in the zone. Where none fits is absent.
-    chosen
-        p[n, j], 0 or 1, by node: whether the crowd of number j is there.
-    """
+    """Counts by zone, and crowds: e[n, k, z] and p[n, j] of ``models/milp.md``."""
 
     def __init__(self, variables: MilpVariables, plans: dict[int, Plan]) -> None:
         self.dense, self.plans, self.count = variables.dense, plans, variables.count
@@ -206,16 +157,16 @@ class Zones:
                 continue
             for kind in range(len(plan.kinds)):
                 for zone in range(len(plan.rooms)):
-                    most = plan.most(kind, zone)
+                    most = plan.fitting(kind, zone)
                     if most:
                         self.inside[node, kind, zone] = program.integer(f"e_{node}_{kind}_{zone}", most)
 
-    def placed(self, node: int, kind: PodKind) -> Linear:
+    def of_kind(self, node: int, kind: PodKind) -> Linear:
         """All pods of a kind on a node."""
         return Linear().add(1, *(self.count[index][node] for index in kind.classes))
 
     def fill(self, values: Values, solution: Solution) -> None:
-        """Set the variables made here; where the kubelet admits the pods in no order that is found, all stay 0."""
+        """Set the variables made here; where no order is found that the kubelet admits, all stay 0."""
         by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for index, node, count in solution.in_order():
             by_node[node].append((index, count))
@@ -225,7 +176,7 @@ class Zones:
                 for (kind, zone), count in self._dealt(node, plan, by_node[node]).items():
                     values[self.inside[node, kind, zone]] = count
                 continue
-            placed = (self.placed(node, kind).at(values.__getitem__) for kind in plan.kinds)
+            placed = (self.of_kind(node, kind).at(values.__getitem__) for kind in plan.kinds)
             crowd = tuple((kind, count) for kind, count in enumerate(placed) if count)
             if crowd in plan.crowds:
                 values[self.chosen[node][plan.crowds.index(crowd)]] = 1

@@ -1,7 +1,6 @@
 """The order in which the pods of a node are bound, and the NUMA zones they get, for a whole placement (C10).
 
-A method says which pods share a node; here they are put into an order in which the kubelet admits them, as good a one
-as there is: where any will do, or creation order, that one; else one that is kept by binding one after another.
+Any order where all work, else creation order if that works; else one that is kept by binding one after another.
 """
 
 from __future__ import annotations
@@ -21,22 +20,11 @@ __all__ = ["aligned", "misstated"]
 
 
 def aligned(instance: Instance, placement: Placement) -> Placement:
-    """Order the pods of each node so that the kubelet admits them, and say what it will do.
+    """Order the pods of each node so that the kubelet admits them, and name the zones that it will choose.
 
-    Parameters
-    ----------
-    instance
-        The problem.
-    placement
-        Any; bindings that cannot be carried out stay as they are.
-
-    Returns
-    -------
-    Placement
-        The same pods on the same nodes. Where C10 applies, the pods of a node stand in a good order, in the places of
-        the plan that they had between them, with the zones that the kubelet will choose; ``one_by_one`` names the nodes
-        where only that order works. A node whose pods work in no order that was found keeps the order it had, and a
-        pod that is refused there has no zones.
+    Pods of a node keep the places of the plan that they have between them; ``one_by_one`` names the nodes where only
+    that order works. A node whose pods work in no order that was found keeps the order it had, and a pod that is
+    refused there has no zones.
     """
     if not instance.aligning_nodes:
         return placement
@@ -53,20 +41,10 @@ def aligned(instance: Instance, placement: Placement) -> Placement:
 
 
 def misstated(instance: Instance, placement: Placement) -> list[Finding]:
-    """What a placement says of zones and orders that kubelets will do otherwise; it may keep all rules all the same.
+    """Zones and orders of a placement that kubelets will do otherwise; it may keep all rules all the same.
 
-    Parameters
-    ----------
-    instance
-        The problem.
-    placement
-        Of any origin; bindings without zones say nothing of them.
-
-    Returns
-    -------
-    list[Finding]
-        ``BoundOneByOne``: the kubelet sorts pods that reach it together by age and then refuses one, and the node is
-        not named as one where each waits for the answer to the one before. ``NumaZonesDiffer``: other zones are chosen.
+    ``BoundOneByOne``: the kubelet sorts pods that reach it together by age and then refuses one, and the node is not
+    named as one where each waits for the answer to the one before. ``NumaZonesDiffer``: other zones are chosen.
     """
     found = []
     for crowd in _crowds(instance, placement):
@@ -84,19 +62,7 @@ def misstated(instance: Instance, placement: Placement) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Crowd:
-    """The new pods of a node of which its kubelet aligns something.
-
-    Parameters
-    ----------
-    pods
-        All pods of the instance, by key.
-    name, node, kubelet
-        The node.
-    places
-        Where the bindings stand in the plan.
-    bindings
-        In the order of the plan.
-    """
+    """The new pods of a node of which its kubelet aligns something; ``places`` are of the bindings in the plan."""
 
     pods: Mapping[Key, Pod]
     name: str
@@ -106,7 +72,6 @@ class _Crowd:
     bindings: Sequence[Binding]
 
     def ordered(self) -> tuple[Orders, Sequence[Binding]]:
-        """The bindings in a good order, those of one age by name; the one they have where no better is found."""
         by_name = sorted(self.bindings, key=lambda binding: binding.pod)
         pods = [self.pods[binding.pod] for binding in by_name]
         numbers = {binding.pod: number for number, binding in enumerate(by_name)}
@@ -124,16 +89,13 @@ class _Crowd:
 
     @property
     def works(self) -> bool:
-        """Whether the kubelet admits the bindings in the order that they have."""
         units = (self.kubelet.units(self.pods[binding.pod].numa) for binding in self.bindings)
         return self.kubelet.admit_all(self.kubelet.start(self.node), units) is not None
 
     def as_it_is(self) -> tuple[Orders, Sequence[Binding]]:
-        """The bindings in the order that they have."""
         return Orders.ANY if len(self.bindings) == 1 else Orders.SOME, self.bindings
 
     def with_zones(self, bindings: Sequence[Binding]) -> list[Binding]:
-        """The bindings with the zones that the kubelet will choose in this order."""
         state, found = self.kubelet.start(self.node), []
         for binding in bindings:
             answer = self.kubelet.admit(state, self.kubelet.units(self.pods[binding.pod].numa))
@@ -143,7 +105,6 @@ class _Crowd:
 
 
 def _crowds(instance: Instance, placement: Placement) -> Iterator[_Crowd]:
-    """Node by node the new pods of which something is aligned there."""
     outcome, seen = Outcome(instance, placement), set[Key]()
     nodes = {name: node for name, node in instance.aligning_nodes.items() if name in outcome.new_on}
     kubelets = packed_kubelets(nodes)

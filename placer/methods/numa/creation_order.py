@@ -1,9 +1,7 @@
 """Pods that are placed change places, so that kubelets admit them in the order in which they were created (C10).
 
-Pods that reach a kubelet together are sorted by age. Where the pods of a node work in that order they can be bound
-together; else one after the other, each after the kubelet's answer to the one before. Which pods share a node is mostly
-open: pods of about one size and of different age change places between two nodes, as long as no more of them would be
-refused by age than before. No value changes: only pods that are on their own take part, one for one.
+Where the pods of a node work in that order they can be bound together; else one after the other. Pods of about one size
+and of different age change places. Only pods on their own take part, so no value changes.
 """
 
 from __future__ import annotations
@@ -19,36 +17,14 @@ from placer.methods.numa.zone_bins import SINGLE, ZoneBins
 
 __all__ = ["swap_towards_creation_order"]
 
-#: Pairs of pods that are tried per node where some would be refused, and in all.
-TRIES, MOST_TRIES = 400, 40_000
-#: Zones where a partner is looked for, and partners that are tried at once.
-ZONES, PARTNERS = 64, 12
-#: How often a change is made that is neither better nor worse.
-SIDEWAYS = 0.3
-
 
 def swap_towards_creation_order(
     dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float
 ) -> Solution:
-    """Exchange pods between nodes so that more nodes admit theirs by age.
+    """Exchange pods between nodes so that more nodes admit theirs by age; the values are the same.
 
-    Parameters
-    ----------
-    dense
-        The instance; C10 concerns it.
-    solution
-        Keeps all rules; is not changed.
-    created
-        When the pods of each class were created, seconds.
-    seed
-        Of all chance.
-    seconds
-        Most wall-clock time; infinite: until enough was tried.
-
-    Returns
-    -------
-    Solution
-        Keeps all rules and has the same values, the pods of each node in an order that its kubelet admits.
+    ``created`` is seconds per class; without ``seconds`` it ends when enough was tried. The pods of each node get an
+    order that its kubelet admits.
     """
     end = time.monotonic() + seconds
     swaps = _SwapsByCreation(dense, solution, created, seed)
@@ -72,15 +48,13 @@ class _SwapsByCreation:
         self.bad = [node for node, count in self.refused.items() if count]
 
     def _alone(self, index: int) -> bool:
-        """Whether nothing but C10 looks at where a pod is among the nodes that may take it."""
         one = self.dense.classes[index]
         wanted = self.dense.scopes[self.dense.groups[one.group].scope].wanted
         alone = bool(self.facts.lone[index]) and one.neighbours < 0
         return alone and not wanted and not one.daemon
 
     def run(self, end: float) -> None:
-        """Try pairs until every node is as it should be, or enough was tried."""
-        left = min(MOST_TRIES, TRIES * len(self.bad))
+        left = min(40_000, 400 * len(self.bad))
         while self.bad and left > 0 and time.monotonic() < end:
             left -= 1
             node = self.chance.choice(self.bad)
@@ -91,7 +65,6 @@ class _SwapsByCreation:
                 left -= self._try(node, self.chance.choice(pods))
 
     def _try(self, node: int, index: int) -> int:
-        """Look for a partner of a pod on a node; say how many were tried."""
         zone, bins = self.bins.zone_of(node, index), self.bins
         tried = 0
         for other, partner in self._partners(zone, index):
@@ -99,7 +72,7 @@ class _SwapsByCreation:
             refused = self._refused_after(node, index, partner), self._refused_after(second, partner, index)
             change = sum(refused) - self.refused[node] - self.refused[second]
             tried += 1
-            if change > 0 or (change == 0 and self.chance.random() > SIDEWAYS):
+            if change > 0 or (change == 0 and self.chance.random() > 0.3):
                 continue
             if bins.exchange((zone, (index,)), (other, (partner,))):
                 self.refused[node], self.refused[second] = refused
@@ -108,10 +81,9 @@ class _SwapsByCreation:
         return tried
 
     def _partners(self, zone: int, index: int) -> Iterator[tuple[int, int]]:
-        """Some pods elsewhere that there is room to exchange one with, and their zones."""
         bins, facts = self.bins, self.facts
         node = int(bins.node[zone])
-        zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(ZONES)])
+        zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(64)])
         zones = zones[bins.node[zones] != node]
         rows, numbers = np.nonzero(bins.real[zones, SINGLE])
         zones, numbers = zones[rows], 1 + numbers
@@ -119,17 +91,15 @@ class _SwapsByCreation:
         fits = (bins.room[zone] + gain >= 0).all(axis=1) & (bins.room[zones] - gain >= 0).all(axis=1)
         fits &= facts.allowed[bins.sorts[zones, numbers, 0], node] & facts.allowed[facts.sort[index]][bins.node[zones]]
         places = np.flatnonzero(fits).tolist()
-        for place in self.chance.sample(places, min(PARTNERS, len(places))):
+        for place in self.chance.sample(places, min(12, len(places))):
             other, (partner,) = bins.bundle(int(zones[place]), int(numbers[place]))
             if self.exchanged[partner]:
                 yield other, partner
 
     def _refused_after(self, node: int, gone: int, come: int) -> int:
-        """How many pods of a node would be refused by age with a pod of one class in the place of one of another."""
         return self._refused(node, [come if each == gone else each for each in self.bins.order[node]])
 
     def _refused(self, node: int, pods: Sequence[int]) -> int:
-        """How many pods of a node would be refused by age; of those of one age the worse of two orders."""
         admit, kind, worst = self.numa.kubelet(node).admit, int(self.numa.kind[node]), 0
         for places in self.places:
             state, count = self.numa.start[node], 0

@@ -1,12 +1,9 @@
 """A walk from exchange to exchange: room is gathered in one zone until a pod that waits fits in.
 
-A pod that waits finds room in sum and in no zone. So one zone is chosen where it lacks little, and pods of that zone
-are exchanged for others, one or two at a time, so that it lacks less: every other zone may end fuller, none overfull.
-All that is placed stays placed after every exchange, so nothing is lost where the last one is not found. Where none
-helps, one is made at random; now and then a pod that waits takes the place of one that counts no more.
+Every other zone may end fuller, none overfull, and all placed pods are placed after every exchange.
 
-Source: the moves are those of ejection chains (Glover, Discrete Applied Mathematics 65, 1996), each link of which is
-feasible here.
+Source: Glover, "Ejection chains, reference structures and alternating path methods", Discrete Applied Mathematics 65
+(1996); here each link is feasible.
 """
 
 from __future__ import annotations
@@ -19,28 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.numa.zone_bins import SINGLE, Bundle, ZoneBins
 
 __all__ = ["EXCHANGE_WORK", "place_by_ejection_chains"]
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: What a look for an exchange counts as, in the deterministic time of steps; about half a millisecond.
 EXCHANGE_WORK = 0.0003
-#: Exchanges for one pod and zone at most.
-LINKS = 16
-#: Zones that are looked at for an exchange: with room for what is lacking, and any.
-GIVING, OTHERS = 48, 24
-#: By how much more may be lacking after an exchange at random, in shares of a zone.
-HARM = 0.8
-#: How often waiting and placed pods change places.
-TURNS = 0.2
-#: How often a pod that takes no part where it is is exchanged for one that does, and how often for another such pod.
-SWAPS, SIDEWAYS = 0.3, 0.3
-#: By how much a zone that lacks more may be chosen, in shares of a zone; drawn each time.
-SPREADS = (0.1, 0.3, 1.0, 2.0)
+#: Zones with room for a shortage that are looked at for an exchange.
+GIVING = 48
 #: How far sizes are blurred where they decide who waits, in shares of a zone.
 BLUR = 0.3
 #: Exchanges that are tried where kubelets refuse the best one.
@@ -50,24 +36,9 @@ TRIES = 3
 def place_by_ejection_chains(
     dense: Dense, solution: Solution, seed: int, work: float, seconds: float
 ) -> tuple[Solution, float]:
-    """Place more pods by exchanging pods between NUMA zones.
+    """Place more pods by exchanging pods between NUMA zones; ``work`` is deterministic time, also in the result.
 
-    Parameters
-    ----------
-    dense
-        The instance; C10 concerns it.
-    solution
-        Keeps all rules; is not changed.
-    seed
-        Of all chance.
-    work, seconds
-        Most deterministic and wall-clock time; one of them finite.
-
-    Returns
-    -------
-    tuple
-        A solution that keeps all rules, in which nothing counts less in O1, the pods of each node in an order that its
-        kubelet admits; and the deterministic time it took.
+    In the result nothing counts less in O1, and the pods of each node are in an order that its kubelet admits.
     """
     chains = _EjectionChains(dense, solution, seed)
     spent = chains.run(work, time.monotonic() + seconds)
@@ -84,12 +55,11 @@ class _EjectionChains:
         self.looks = 0
 
     def run(self, work: float, end: float) -> float:
-        """Walk until nothing waits or a limit is reached; say how much of the work was done."""
         while self.bins.waiting and self.looks * EXCHANGE_WORK < work and time.monotonic() < end:
             self.looks += 1
-            if self.chance.random() < TURNS:
+            if self.chance.random() < 0.2:
                 self._replace_waiting()
-            if self.bins.mixed and self.chance.random() < SWAPS:
+            if self.bins.mixed and self.chance.random() < 0.3:
                 self._swap()
             index = self._draw()
             zone = self._zone(index)
@@ -98,30 +68,26 @@ class _EjectionChains:
         return self.looks * EXCHANGE_WORK
 
     def _draw(self) -> int:
-        """A pod that waits: one of those that count most, or any."""
         waiting = self.bins.waiting
         if self.chance.random() < 0.5:
             return self.chance.choice(waiting)
         return max(waiting, key=lambda index: (int(self.facts.worth[index]), self.chance.random()))
 
     def _lacking(self, index: int, room: IntArray) -> FloatArray:
-        """How much a pod lacks in zones with such room, in shares of what a zone has: float64, shape (zones,)."""
         lacking: FloatArray = (np.maximum(0, self.facts.asked[index] - room) / self.scale).sum(axis=-1)
         return lacking
 
     def _zone(self, index: int) -> int | None:
-        """A zone where a pod may be and lacks little; None where it may be nowhere."""
         allowed = self.facts.allowed[self.facts.sort[index]][self.bins.node]
         zones = np.flatnonzero(allowed)
         if not len(zones):
             return None
-        spread = self.chance.choice(SPREADS)
+        spread = self.chance.choice((0.1, 0.3, 1.0, 2.0))
         keys = self._lacking(index, self.bins.room[zones]) + spread * self.numbers.random(len(zones))
         return int(zones[int(keys.argmin())])
 
     def _gather(self, index: int, zone: int) -> bool:
-        """Exchange pods of a zone until a pod fits in; say whether it came to that."""
-        for _ in range(LINKS):
+        for _ in range(16):
             if (self.bins.room[zone] >= self.facts.asked[index]).all():
                 return self.bins.replace(zone, (), (index,))
             self.looks += 1
@@ -130,7 +96,6 @@ class _EjectionChains:
         return False
 
     def _exchange(self, index: int, zone: int) -> bool:
-        """Make the exchange after which a pod lacks least in a zone, or one at random; say whether there was one."""
         mine = np.flatnonzero(self.bins.real[zone])[1:]
         zones, bundles = self._partners(index, zone)
         if not len(mine) or not len(zones):
@@ -147,13 +112,12 @@ class _EjectionChains:
         return self.bins.bundle(int(zone), int(number))
 
     def _partners(self, index: int, zone: int) -> tuple[IntArray, IntArray]:
-        """Zones and bundles to exchange with: where there is some of what a pod lacks in a zone, and elsewhere."""
         room, bins = self.bins.room, self.bins
         scarce = self.facts.asked[index] > room[zone]
         giving = np.flatnonzero((room[:, scarce] > 0).any(axis=1))
         if len(giving) > GIVING:
             giving = self.numbers.choice(giving, GIVING, replace=False)
-        zones = np.unique(np.concatenate((giving, self.numbers.integers(len(room), size=OTHERS))))
+        zones = np.unique(np.concatenate((giving, self.numbers.integers(len(room), size=24))))
         zones = zones[zones != zone]
         rows, bundles = np.nonzero(bins.real[zones])
         zones = zones[rows]
@@ -162,7 +126,7 @@ class _EjectionChains:
         return zones[able], bundles[able]
 
     def _after(self, zone: int, mine: IntArray, zones: IntArray, bundles: IntArray) -> IntArray:
-        """What a zone has left after each exchange: int64, shape (mine, others, resources)."""
+        """Rest of a zone after each exchange: int64, shape (mine, others, resources)."""
         bins = self.bins
         gain = bins.asked[zone, mine][:, None] - bins.asked[zones, bundles][None]
         gain[:, bins.node[zones] == bins.node[zone], self.facts.zone_width :] = 0
@@ -179,18 +143,16 @@ class _EjectionChains:
         return possible
 
     def _best(self, lacking: FloatArray, now: float) -> list[tuple[int, int]]:
-        """Exchanges to try: those that help, the best first; where none does one at random that does little harm."""
         width = lacking.shape[1]
         helping = np.flatnonzero(lacking.reshape(-1) < now - 1e-9)
         if len(helping):
             order = helping[np.argsort(lacking.reshape(-1)[helping], kind="stable")[:TRIES]]
         else:
-            harmless = np.flatnonzero(lacking.reshape(-1) <= now + HARM)
+            harmless = np.flatnonzero(lacking.reshape(-1) <= now + 0.8)
             order = self.numbers.choice(harmless, 1) if len(harmless) else harmless
         return [divmod(int(place), width) for place in order]
 
     def _replace_waiting(self) -> None:
-        """Have a pod that waits take the place of one that counts no more: the one that counts least and is largest."""
         bins, facts = self.bins, self.facts
         index = self.chance.choice(bins.waiting)
         if not facts.lone[index]:
@@ -208,10 +170,6 @@ class _EjectionChains:
             bins.replace(zone, (placed,), (index,))
 
     def _swap(self) -> None:
-        """Exchange a pod that takes no part where it is for one or two of another node, so that fewer such are left.
-
-        Pods of two containers take part where the kubelet aligns pods as a whole, if one zone can hold them.
-        """
         bins = self.bins
         node = self.chance.choice(sorted(bins.mixed))
         fixed = [index for index in bins.order.get(node, ()) if not self.facts.takes_part(index, node)]
@@ -220,18 +178,16 @@ class _EjectionChains:
         index, second = self.chance.choice(fixed), self.chance.choice(list(bins.order))
         for others in self._partners_of(index, node, second) if second != node else ():
             left = self._more_fixed(index, node, others, second)
-            if left > 0 or (left == 0 and self.chance.random() > SIDEWAYS):
+            if left > 0 or (left == 0 and self.chance.random() > 0.3):
                 continue
             if self._have_room(index, node, others, second) and bins.swap(node, index, second, others):
                 return
 
     def _more_fixed(self, index: int, node: int, others: Sequence[int], second: int) -> int:
-        """By how many more pods take no part where they are once a pod that takes none is swapped for others."""
         part = self.facts.takes_part
         return sum(part(each, second) - part(each, node) for each in others) - int(part(index, second))
 
     def _partners_of(self, index: int, node: int, second: int) -> Iterator[tuple[int, ...]]:
-        """Pods of another node to swap a pod for: one, or one for each of its units, about as large as these."""
         pods = self.bins.order[second]
         yield from ((other,) for other in self.chance.sample(pods, len(pods)))
         units = self.facts.units(index, node)
@@ -244,7 +200,6 @@ class _EjectionChains:
                     yield pods[one], pods[other]
 
     def _have_room(self, index: int, node: int, others: Sequence[int], second: int) -> bool:
-        """Whether two nodes have room in sum for each other's pods, and no other rule keeps these where they are."""
         bins, facts, width = self.bins, self.facts, self.facts.zone_width
         if not all(facts.free(each, node) and facts.free(each, second) for each in (index, *others)):
             return False
@@ -253,5 +208,4 @@ class _EjectionChains:
         return bool((here + gain >= 0).all() and (there - gain >= 0).all())
 
     def _size(self, index: int) -> float:
-        """How little a pod asks for, about: the larger one waits, for then there is more room to go on with."""
         return BLUR * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())

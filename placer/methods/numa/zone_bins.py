@@ -1,4 +1,4 @@
-"""NUMA zones as bins that exchange pods: what each has left, whose pods are in it, and where these may go instead.
+"""NUMA zones as bins that exchange pods: room, pods, and other places for these.
 
 A pod takes part in exchanges where it is one unit for one zone (:func:`placer.dense.admission_orders.is_plain`) and
 nothing but room says where it may be: no host port, no call of a network, and within the HyperNode that its scopes are
@@ -13,18 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense, Solution
 from placer.dense.admission_orders import is_plain
+from placer.dense.model import BoolArray, IntArray
 from placer.dense.packed_kubelet import Units
 from placer.methods.partial import PartialSolution
 
 __all__ = ["SINGLE", "Bundle", "ExchangeFacts", "ZoneBins"]
 
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Pods of a zone that are looked at in pairs; of more, some are drawn.
 MOST = 8
@@ -46,31 +43,12 @@ _HIGHEST = np.array([max(bundle, default=-1) for bundle in BUNDLES])
 
 
 class ExchangeFacts:
-    """What a solution and its instance say of each class, whatever is exchanged.
+    """Facts of each class that no exchange changes, as arrays per class.
 
-    Parameters
-    ----------
-    partial
-        The solution, which keeps all rules, of an instance that C10 concerns.
-
-    Attributes
-    ----------
-    columns
-        Per kind of kubelet, the column of each of its resources.
-    asked
-        int64, shape (classes, zone resources + node resources): what a pod asks of its zone, then of its node.
-    sort
-        int64, shape (classes,): row of ``allowed``.
-    allowed
-        bool, shape (sorts + 1, nodes): where pods of a sort may come and go; the last row, of no pod, is True.
-    worth
-        int64, shape (classes,): higher for what placing counts more.
-    lone
-        bool, shape (classes,): the only pod of its group, so that it may be placed and taken away as one likes.
-    welcome
-        bool, shape (classes,): one pod more may come wherever there is room.
-    open
-        bool, shape (nodes,): C10 applies, and nothing that stays there is bound among the others.
+    ``asked`` is the request to a zone, then to its node (``columns`` says where, per kind of kubelet). ``sort`` is the
+    row of ``allowed``, (sorts + 1, nodes): where pods may come and go, the last row of no pod. ``worth`` is higher
+    where placing counts more; ``lone`` the only pod of its group; ``welcome``: one more may come. ``open`` is per node:
+    C10 applies, and no pod that stays is bound among the others.
     """
 
     def __init__(self, partial: PartialSolution) -> None:
@@ -87,7 +65,7 @@ class ExchangeFacts:
         self.open[list(self.numa.held)] = False
         self.sort: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         self.allowed = self._allowed(partial.where)
-        keys = [self._key(index) for index in range(len(dense.classes))]
+        keys = [(dense.groups[one.group].priority, one.weight) for one in dense.classes]
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         self.worth = np.array([ranks[key] for key in keys], dtype=np.int64)
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
@@ -107,17 +85,12 @@ class ExchangeFacts:
         return bool(self.lone[index] and self.open[node] and self.dense.masks[one.mask, node]) and not tied
 
     def units(self, index: int, node: int) -> IntArray:
-        """What each unit of a pod asks of a zone on a node: int64, shape (units, zone resources)."""
+        """Requests of each unit of a pod to a zone on a node: int64, shape (units, zone resources)."""
         kind = int(self.numa.kind[node])
         rows = [self._row(kind, (unit,)) for unit in self.numa.of(index, node)]
         return np.array(rows, dtype=np.int64).reshape(len(rows), self.zone_width)
 
-    def _key(self, index: int) -> tuple[int, int]:
-        one = self.dense.classes[index]
-        return self.dense.groups[one.group].priority, one.weight
-
     def _welcome(self, index: int, placed: Sequence[int]) -> bool:
-        """Whether one pod more leaves its group ready, or makes it so."""
         one = self.dense.classes[index]
         group = self.dense.groups[one.group]
         if self.lone[index]:
@@ -126,7 +99,6 @@ class ExchangeFacts:
         return ready and one.sub_group < 0 and not group.short_by_role and not group.short_by_policy
 
     def _allowed(self, places: Mapping[int, Collection[int]]) -> BoolArray:
-        """Number the sorts of classes, and find out where each may be."""
         dense, numa = self.dense, self.numa
         homes = [self._home(scope, places) for scope in range(len(dense.scopes))]
         number: dict[object, int] = {}
@@ -149,7 +121,6 @@ class ExchangeFacts:
         return np.array(rows, dtype=bool)
 
     def _home(self, scope: int, places: Mapping[int, Collection[int]]) -> BoolArray | None:
-        """Nodes among which pods of a scope keep to its limit as long as all of them do; None: all nodes."""
         domains = self.dense.limit_domains(scope)
         if domains is None:
             return None
@@ -162,7 +133,6 @@ class ExchangeFacts:
         return row
 
     def _plain_kinds(self, index: int) -> list[bool]:
-        """For which kubelets a pod of a class takes part; sets what it asks of a zone, which is the same for all."""
         one = self.dense.classes[index]
         plain = [is_plain(units) for units in self.numa.units[index]]
         asked = {self._row(kind, units) for kind, units in enumerate(self.numa.units[index]) if plain[kind]}
@@ -182,34 +152,9 @@ class ZoneBins:
     """The zones of all nodes under a solution that may change pod by pod.
 
     The kubelet is replayed for every change: pods of a node come in the order of their zones where all of them take
-    part, else one in the place of another if that is admitted.
-
-    Parameters
-    ----------
-    dense
-        The instance; C10 concerns it.
-    solution
-        Keeps all rules; is not changed.
-    chance
-        Which pods of a crowded zone are looked at.
-
-    Attributes
-    ----------
-    partial
-        What is placed now, and what nodes and queues have left.
-    facts
-        Of the classes.
-    node
-        int64, shape (zones,): the node of each zone; those of a node stand together.
-    room
-        int64, shape (zones, zone resources + node resources): what the zone has left, then what its node has.
-    asked, sorts
-        int64, shapes (zones, bundles, resources) and (zones, bundles, 2): what each of ``BUNDLES`` asks for, and the
-        sorts of its pods.
-    real
-        bool, shape (zones, bundles): whether there are such pods.
-    waiting
-        Classes of pods that are not placed and could be, one entry per pod.
+    part, else one in the place of another if that is admitted. Arrays are per zone: ``node``; ``room`` of the zone,
+    then of its node; ``asked``, ``sorts`` and ``real`` per bundle of ``BUNDLES``: requests, sorts of its pods, whether
+    there are any.
     """
 
     def __init__(self, dense: Dense, solution: Solution, chance: random.Random) -> None:
@@ -243,30 +188,27 @@ class ZoneBins:
         ]
 
     def _place(self, solution: Solution) -> None:
-        """Place pods, and note those of each node whose zones are replayed apart from the others."""
         for index, node, pods in solution.in_order():
             self.partial.take(index, [node], [pods])
             if self._replayed(index, node):
                 self.order.setdefault(node, []).extend([index] * pods)
 
     def _replayed(self, index: int, node: int) -> bool:
-        """Whether pods of a class take part in the replay of a node."""
         return bool(self.numa.of(index, node)) and node not in self.numa.held
 
     def _ordered(self, node: int) -> list[int]:
-        """The pods of a node in an order that its kubelet admits, as far as one is known."""
         pods = self.order.get(node, [])
         order = self.numa.order(node, [self.numa.of(index, node) for index in pods])
         return pods if order is None else [pods[place] for place in order]
 
     def _close(self, node: int) -> None:
-        """Leave a node as it is: other pods stay there, or no order is known in which it admits its own."""
+        """Other pods stay there, or no order is known in which the node admits its own."""
         self.facts.allowed[:-1, node] = self.facts.open[node] = False
         self.mixed.add(node)
         self.room[self.first[node] : self.first[node + 1]] = -1
 
     def solution(self) -> Solution:
-        """What is placed now, the pods of each node in the order that was replayed, as far as classes allow it."""
+        """The placed pods, those of each node in the order that was replayed, as far as classes allow it."""
         found = Counter((index, node) for node, order in self.order.items() for index in order)
         replayed = {node: dict.fromkeys(order) for node, order in self.order.items()}
         return Solution({**self.others, **found}, {**self.others.order, **replayed})
@@ -303,7 +245,6 @@ class ZoneBins:
         )
 
     def _both(self, one: _Side, other: _Side) -> bool:
-        """Change two nodes that give each other pods, or none of them; say whether both admit it."""
         before = self.order.get(one[0], [])
         if not one[2]():
             return False
@@ -315,7 +256,6 @@ class ZoneBins:
         return True
 
     def _put_in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> bool:
-        """Have pods come in the place of others: in the order of the pods, or by the zones of them."""
         pods = list(zip(self.highest[node], self.order[node], strict=True))
         place, zone = len(pods), 0
         for index in gone:
@@ -339,14 +279,13 @@ class ZoneBins:
         return True
 
     def _change(self, node: int, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> bool:
-        """Have pods leave zones of a node and others come; say whether some order of all of them is admitted."""
         orders = [self._by_zone(node, changes)]
         if node in self.mixed and len(changes) == 1:
             orders = [*self._in_place(node, *next(iter(changes.values()))), *orders]
         return any(self._replay(node, order) for order in orders)
 
     def _in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> list[list[int]]:
-        """Orders of a node's pods in which those that come are where the last one was that goes, or first, or last."""
+        """Pods that come take the place of the last one that goes, or are first, or last."""
         order = list(self.order.get(node, ()))
         place = len(order)
         for index in gone:
@@ -355,7 +294,6 @@ class ZoneBins:
         return [[*order[:place], *come, *order[place:]], *([] if gone else [[*come, *order]])]
 
     def _by_zone(self, node: int, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[int]:
-        """The pods of a node by their highest zone, the largest first, where some leave zones and others come."""
         first = int(self.first[node])
         pods = list(zip(self.highest.get(node, ()), self.order.get(node, ()), strict=True))
         for zone, (gone, come) in changes.items():
@@ -365,7 +303,6 @@ class ZoneBins:
         return [index for _, index in sorted(pods, key=lambda pod: (pod[0], -int(self.facts.asked[pod[1], 0])))]
 
     def _move(self, node: int, gone: Iterable[int], come: Iterable[int]) -> None:
-        """Count that pods leave a node and others come."""
         for index in gone:
             self.partial.take(index, [node], [-1])
         for index in come:
@@ -373,11 +310,10 @@ class ZoneBins:
         self._show(node)
 
     def _show(self, node: int) -> None:
-        """Say in each zone of a node what the node has left."""
         self.room[self.first[node] : self.first[node + 1], self.facts.zone_width :] = self.partial.free[node]
 
     def _replay(self, node: int, order: list[int]) -> bool:
-        """Have the pods of a node come in an order; say whether all are admitted, else nothing is changed."""
+        """Say whether all are admitted; else nothing is changed."""
         kubelet, state = self.numa.kubelet(node), self.numa.start[node]
         zones = []
         for index in order:
@@ -402,7 +338,6 @@ class ZoneBins:
         return True
 
     def _fill(self, zone: int, pods: list[int]) -> None:
-        """Set the pods of a zone that take part, and their bundles."""
         if len(pods) > MOST:
             self.chance.shuffle(pods)
         self.pods[zone] = pods

@@ -1,7 +1,6 @@
-"""What pods that are placed leave to others by what they ask of each other: C12 to C15 and C7 by label.
+"""Rows of placed pods and of those they let in: C12 to C15 and C7 by label, counted by domain.
 
-Everything is counted by row and domain. A pod may come where all rows hold with it and with what is there; what is
-there is always in an order that admits each pod, since each comes after those that it needs.
+Placed pods are always in an order that admits each, since each comes after those that it needs.
 """
 
 from __future__ import annotations
@@ -11,28 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense.affinity_orders import Attraction
 from placer.dense.dense_neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.model import BoolArray, IntArray
 from placer.methods.partial.unit_rooms import UnitRooms
 
 __all__ = ["NeighbourRooms"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+Row = TypeVar("Row", Repulsion, Attraction, SpreadRow)
 
 
 class NeighbourRooms:
-    """Counts of placed pods by row and domain.
-
-    Parameters
-    ----------
-    kinds
-        Per class its kind of neighbours.
-    """
+    """Counts of placed pods by row and domain; ``kinds``: per class its kind of neighbours."""
 
     def __init__(self, neighbours: DenseNeighbours, kinds: list[int]) -> None:
         self.neighbours, self._kinds = neighbours, kinds
@@ -65,7 +58,7 @@ class NeighbourRooms:
             self.lenient = before
 
     def bring_about(self, classes: Iterable[int]) -> bool:
-        """Whether pods of some classes can let others of them in, by affinity or by a spread (C12, C14)."""
+        """Whether pods of some classes can let others of them in (C12, C14)."""
         some = {*classes}
         rows: tuple[Attraction | SpreadRow, ...] = (*self.neighbours.attractions, *self.neighbours.spreads)
         return any(some.intersection(row.owners) and some.intersection(row.matched) for row in rows)
@@ -96,12 +89,12 @@ class NeighbourRooms:
         self._confined.take(index, node, count)
 
     def homes(self, index: int) -> tuple[int, ...]:
-        """Units of a class, as numbers of confinements, whose first pod decides about the others."""
+        """Confinements of a class whose first pod decides about the others."""
         return self._confined.homeless(index)
 
     @contextmanager
     def at_home(self, units: Iterable[int], node: int) -> Iterator[None]:
-        """Have units that have no pods yet use the domains of a node alone for the block."""
+        """Have units without pods use the domains of a node alone for the block."""
         with self._confined.at_home(units, node):
             yield
 
@@ -109,14 +102,9 @@ class NeighbourRooms:
         return self.neighbours.domain[row.key]
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray) -> None:
-        """Lower counts of further pods of a class, on each node alone.
+        """Lower counts of further pods of a class, on each of ``nodes`` (None: all) alone.
 
-        Parameters
-        ----------
-        nodes
-            Where; None: all nodes.
-        counts
-            int64: how many pods fit on each of them otherwise; is changed.
+        ``counts``: int64: how many pods fit on each of them otherwise; is changed.
         """
         kind = self._kinds[index]
         if kind < 0:
@@ -157,9 +145,7 @@ class NeighbourRooms:
             counts[(domain < 0) | (held.matched[domain] == 0) if len(held.matched) else slice(None)] = 0
 
     def beside_others(self, index: int) -> BoolArray | None:
-        """Nodes in the domains in which a class has near it what it asks for: bool, shape (nodes,); None: it asks for
-        nothing, or may be the first anywhere.
-        """
+        """Nodes where a class has near it all it asks for: bool, shape (nodes,); None: anywhere."""
         asked = [(number, meant) for number, owns, meant in self._attractions.get(index, ()) if owns]
         if not asked or self.first_of(index) is not None:
             return None
@@ -169,12 +155,12 @@ class NeighbourRooms:
         return counts > 0
 
     def may_be_first(self, number: int) -> bool:
-        """Whether a pod of some class may still be the first of an attraction."""
+        """Whether a pod may still be the first of an attraction."""
         row = self.neighbours.attractions[number]
         return row.open and not any(held.matched.any() for held in self._matching[number])
 
     def first_of(self, index: int) -> Attraction | None:
-        """The attraction that a class asks for, where a pod of it would be the first."""
+        """The attraction of which a pod of a class would be the first."""
         for number, owns, meant in self._attractions.get(index, ()):
             if owns and meant and self.may_be_first(number):
                 return self.neighbours.attractions[number]
@@ -195,7 +181,6 @@ class NeighbourRooms:
 
     @staticmethod
     def _spread_room(row: SpreadRow, held: _Counts, meant: bool) -> IntArray:
-        """How many more pods each domain may have: int64, shape (domains,)."""
         counting = row.counting
         found: IntArray = np.full(len(held.matched), ANY_NUMBER, dtype=np.int64)
         now = held.matched[counting]
@@ -215,28 +200,23 @@ class NeighbourRooms:
         return found
 
     def beside(self, nodes: IntArray, number: Mapping[int, int]) -> DenseNeighbours:
-        """The rows of a subproblem beside all that is placed here.
+        """The rows of a subproblem next to all that is placed here.
 
-        Parameters
-        ----------
-        nodes
-            Nodes of the subproblem, ascending.
-        number
-            Class to its number in the subproblem; what is placed of it here stays.
+        ``nodes``: of the subproblem, ascending. ``number``: class to its number there; what is placed of it here stays.
         """
         whole = self.neighbours
         return replace(
             whole,
             domain=tuple(each[nodes] for each in whole.domain),
-            shut={rule: self._all_shut_beside(rule, nodes) for rule in whole.shut},
-            repulsions=tuple(filter(_binds, (self._repulsion_beside(row, number) for row in whole.repulsions))),
+            shut={
+                rule: tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(rows)))
+                for rule, rows in whole.shut.items()
+            },
+            repulsions=tuple(filter(_binds, (_renumbered(row, number) for row in whole.repulsions))),
             attractions=tuple(filter(_binds, (self._attraction_beside(row, number) for row in whole.attractions))),
             spreads=tuple(filter(_binds, self._spreads_beside(nodes, number))),
             **self._confined.beside(number),
         )
-
-    def _all_shut_beside(self, rule: str, nodes: IntArray) -> tuple[BoolArray | None, ...]:
-        return tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(self.neighbours.shut[rule])))
 
     def _spreads_beside(self, nodes: IntArray, number: Mapping[int, int]) -> Iterator[SpreadRow]:
         for row, it in enumerate(self.neighbours.spreads):
@@ -265,10 +245,6 @@ class NeighbourRooms:
     def _of_kind(self) -> dict[int, int]:
         return {kind: index for index, kind in enumerate(self._kinds)}
 
-    @staticmethod
-    def _repulsion_beside(it: Repulsion, number: Mapping[int, int]) -> Repulsion:
-        return replace(it, owners=_renumbered(it.owners, number), matched=_renumbered(it.matched, number))
-
     def _attraction_beside(self, it: Attraction, number: Mapping[int, int]) -> Attraction:
         """Pods that stay and do not ask for the same make room; those that ask for it must keep what they need."""
         ground = [set(each) for each in it.ground]
@@ -283,9 +259,7 @@ class NeighbourRooms:
                     held.add(where)
                     firsts.update({where} if index in it.firsts else ())
         return replace(
-            it,
-            owners=_renumbered(it.owners, number),
-            matched=_renumbered(it.matched, number),
+            _renumbered(it, number),
             ground=tuple(map(frozenset, ground)),
             held=frozenset(held),
             held_firsts=frozenset(firsts),
@@ -297,10 +271,8 @@ class NeighbourRooms:
             yield index, {tuple(int(self.neighbours.domain[key][node]) for key in row.keys) for node in nodes}
 
     def _spread_beside(self, row: int, nodes: IntArray, number: Mapping[int, int]) -> SpreadRow:
-        """Pods that stay are counted; owners that stay must not be too many.
-
-        What is counted in a domain without nodes of the subproblem and without owners stays as it is, so that one with
-        the fewest says as much as all of them.
+        """A domain without nodes of the subproblem and without owners stays as it is, so one with the fewest says as
+        much as all.
         """
         it, counts = self.neighbours.spreads[row], self._counted[row]
         held = np.flatnonzero(counts.owners > 0)
@@ -309,9 +281,7 @@ class NeighbourRooms:
         fewest = others[np.argmin(counts.matched[others])] if len(others) else []
         kept = np.sort(np.append(it.counting[told], fewest)).astype(np.int64)
         return replace(
-            it,
-            owners=_renumbered(it.owners, number),
-            matched=_renumbered(it.matched, number),
+            _renumbered(it, number),
             counted=it.counted[nodes],
             before=dict(zip(kept.tolist(), counts.matched[kept].tolist(), strict=True)),
             held=frozenset(held.tolist()),
@@ -323,13 +293,13 @@ class NeighbourRooms:
         return all(_even(row, held) for row, held in zip(self.neighbours.spreads, self._counted, strict=True))
 
     def even_for(self, index: int) -> bool:
-        """Whether every spread that is about a class holds (C14), also where a pod of it has left."""
+        """Whether every spread about a class holds (C14), also where a pod of it has left."""
         return all(
             _even(self.neighbours.spreads[row], self._counted[row]) for row, _, _ in self._spreads.get(index, ())
         )
 
     def needed(self, index: int) -> bool:
-        """Whether a pod of a class may have to stay for others to be where they are (C12), or for its unit."""
+        """Whether others may need a pod of a class where it is (C12), or its unit does."""
         return index in self._attractions or index in self.neighbours.in_units
 
     @cached_property
@@ -338,10 +308,7 @@ class NeighbourRooms:
         return frozenset(index for row in self.neighbours.attractions for index in row.owners)
 
     def kind(self, node: int) -> tuple[object, ...]:
-        """What tells a node from others for any further pod, by the rows.
-
-        Where each domain of a key is one node, it is what stands there and not which one it is.
-        """
+        """Equal for nodes that rows do not tell apart for any further pod."""
         single, domain = self.neighbours.single, self.neighbours.domain
         found: list[object] = [None if alone else int(each[node]) for alone, each in zip(single, domain, strict=True)]
         for key, counts in self._all_counts:
@@ -362,7 +329,6 @@ class NeighbourRooms:
 
     @cached_property
     def _shut(self) -> BoolArray:
-        """Distinct sets of closed nodes: bool, shape (sets, nodes)."""
         rows = {id(row): row for rule in self.neighbours.shut.values() for row in rule if row is not None}
         nodes = len(self.neighbours.domain[0]) if self.neighbours.domain else 0
         return np.array(list(rows.values()), dtype=bool).reshape(len(rows), nodes)
@@ -385,8 +351,9 @@ def _binds(row: Repulsion | Attraction | SpreadRow) -> bool:
     return bool(row.owners or (row.matched and row.held))
 
 
-def _renumbered(classes: Iterable[int], number: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple(number[index] for index in classes if index in number)
+def _renumbered(row: Row, number: Mapping[int, int]) -> Row:
+    owners, matched = (tuple(number[each] for each in of if each in number) for of in (row.owners, row.matched))
+    return replace(row, owners=owners, matched=matched)
 
 
 def _even(row: SpreadRow, held: _Counts) -> bool:
@@ -399,7 +366,6 @@ def _even(row: SpreadRow, held: _Counts) -> bool:
 def _by_class(
     rows: Sequence[Repulsion | Attraction | SpreadRow],
 ) -> dict[int, list[tuple[int, bool, bool]]]:
-    """Class to the rows about it: number, whether it asks, whether it is meant."""
     found: dict[int, dict[int, tuple[bool, bool]]] = defaultdict(dict)
     for number, row in enumerate(rows):
         for index in row.owners:

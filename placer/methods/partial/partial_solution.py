@@ -9,10 +9,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Counts, Dense, Solution
-from placer.dense.model import ready
+from placer.dense.model import BoolArray, IntArray, ready
 from placer.instance import HostPort
 from placer.methods.partial.neighbour_rooms import NeighbourRooms
 from placer.methods.partial.placed_calls import CallGraph, Communication
@@ -20,12 +19,9 @@ from placer.methods.partial.zone_rooms import ZoneRooms
 
 __all__ = ["Mobility", "PartialSolution", "SharedRoom"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
 
 class Mobility(IntEnum):
-    """Where a placed pod may be moved without a look at its group: to no other node, within its leaf, to any node."""
+    """Where a placed pod may be moved without a look at its group."""
 
     FIXED = 0
     LEAF = 1
@@ -33,15 +29,7 @@ class Mobility(IntEnum):
 
 
 class SharedRoom(NamedTuple):
-    """What is left of what pods of all nodes share.
-
-    Parameters
-    ----------
-    queues
-        Per row of ``Dense.queue_rows``, in its unit (C11).
-    links
-        Per limited link, in bit/s (C9).
-    """
+    """What is left of queues, per row of ``Dense.queue_rows`` (C11), and of limited links, in bit/s (C9)."""
 
     queues: list[int]
     links: list[int]
@@ -50,41 +38,14 @@ class SharedRoom(NamedTuple):
 class PartialSolution:
     """What is placed so far and the room that is left.
 
-    Example: three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}``,
-    ``on[9] == {4: 1}`` and ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away again, and so does ``undo`` to a
-    mark from before it came.
+    Three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}`` and
+    ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away, and so does ``undo`` to an earlier mark.
 
-    Parameters
-    ----------
-    calls
-        Its call graph, where another partial solution has one already; None: made anew where pods call each other.
-    zones
-        Whether kubelets' NUMA zones are replayed (C10); without, they are left to the caller.
-
-    Attributes
-    ----------
-    room
-        int64, shape (resources, nodes): what is left of each node; counting pods that fit reads whole rows.
-    free
-        The same as seen from a node: int64, shape (nodes, resources).
-    used
-        bool, shape (nodes,): not empty, DaemonSets' pods apart (O4).
-    queue_room
-        Per row of ``Dense.queue_rows``: what is left (C11).
-    placed
-        Per class: pods placed.
-    where
-        Class to node to count.
-    on
-        Node to class to count, in the order in which the classes came.
-    ports
-        Node to host ports of placed pods.
-    communication
-        The calls of placed pods; None where no pod calls another.
-    zones
-        What zones have left; None where no kubelet refuses a pod, or they are left to the caller.
-    neighbours
-        Where pods are that ask something of each other; None where none does.
+    ``calls``: call graph of another partial solution of the instance. ``zones``: whether kubelets' NUMA zones are
+    replayed (C10). ``room``, ``free``: int64, shape (resources, nodes), and the same as (nodes, resources): left.
+    ``used``: bool, shape (nodes,) (O4). ``queue_room``: per row of ``Dense.queue_rows`` (C11). ``on``: in the order in
+    which classes came. ``ports``: of placed pods. ``communication``, ``zones``, ``neighbours``: None where no pod is
+    concerned.
     """
 
     def __init__(self, dense: Dense, calls: CallGraph | None = None, *, zones: bool = True) -> None:
@@ -108,7 +69,7 @@ class PartialSolution:
         self._log: list[tuple[int, int, int]] = []
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
+        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where negative."""
         for node, count in zip(nodes, counts, strict=True):
             self._enter(index, node, count)
         self._fill(index, nodes, counts)
@@ -124,7 +85,7 @@ class PartialSolution:
         return len(self._log)
 
     def since(self, mark: int) -> list[tuple[int, int, int]]:
-        """What was placed since ``mark``, as (class, node, pods) in that order; taken away: fewer than 0 pods."""
+        """What was placed since ``mark``, as (class, node, pods); taken away: fewer than 0 pods."""
         return self._log[mark:]
 
     def undo(self, mark: int) -> None:
@@ -138,7 +99,7 @@ class PartialSolution:
 
     @contextmanager
     def without(self, pods: Counts) -> Iterator[None]:
-        """Have some pods, all of them placed, away for the block: its body sees what is left if they had not come."""
+        """Take some placed pods away for the block."""
         mark = self.mark()
         for (index, node), count in pods.items():
             self.take(index, [node], [-count])
@@ -186,7 +147,7 @@ class PartialSolution:
         return bool(pods.host_ports) or self.zones is not None or pods.neighbours >= 0
 
     def tied(self, index: int) -> bool:
-        """Whether a pod of a class on one node changes how many more other nodes take of it (C12, C13, C14)."""
+        """Whether a pod on one node changes how many of its class others take (C12 to C14)."""
         return self.dense.neighbours is not None and index in self.dense.neighbours.tied
 
     def depth(self, index: int) -> int:
@@ -194,19 +155,10 @@ class PartialSolution:
         return 0 if self.dense.neighbours is None else self.dense.neighbours.depth.get(index, 0)
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
-        """Lower counts of further pods of a class by every rule of one node that is not of resources.
+        """Lower counts of further pods of a class by every rule of one node that is not of resources, C3, C8 or C9.
 
-        A rule of what may be together on a node goes here, and nowhere else in the methods that move a partial
-        solution. What eligibility (C3) and calls (C8, C9) say is told apart, because calls close whole areas.
-
-        Parameters
-        ----------
-        nodes
-            Where; None: all nodes.
-        counts
-            int64: how many fit by resources on each of them, at most 1 where the class has host ports; is changed.
-        zones
-            Whether C10 counts.
+        A rule of what may be together on a node goes here. ``nodes``: None: all. ``counts``: int64: how many fit by
+        resources on each of them, at most 1 where the class has host ports; is changed.
         """
         for node in self._nodes_with(self.dense.classes[index].host_ports):
             counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
@@ -220,7 +172,7 @@ class PartialSolution:
                 np.minimum(counts, most, out=counts)
 
     def ports_of(self, node: int) -> tuple[HostPort, ...]:
-        """Host ports that are taken on a node, by whichever pods."""
+        """Host ports that are taken on a node."""
         return (*self.dense.ports.get(node, ()), *self.ports.get(node, ()))
 
     def _nodes_with(self, ports: Sequence[HostPort]) -> Iterator[int]:
@@ -241,7 +193,7 @@ class PartialSolution:
         return SharedRoom(list(self.queue_room), [] if self.communication is None else self.communication.left())
 
     def queue_limit(self, index: int) -> int:
-        """How many more pods of a class its queues allow, at most the size of the class (C11)."""
+        """How many more pods of a class its queues allow (C11)."""
         rows = self.dense.rows_of[index]
         return min((self.queue_room[row] // amount for row, amount in rows), default=self.dense.classes[index].size)
 
@@ -262,13 +214,8 @@ class PartialSolution:
         return ready(self.dense, group, {index: self.placed[index] for index in self.dense.groups[group].classes})
 
     def stands(self, workloads: Iterable[int]) -> bool:
-        """Whether what only holds in the end does: callers that have enough callees near (C8), an order of pods (C10),
-        and what pods ask of pods around them where that was left out (C12, C14).
-
-        Parameters
-        ----------
-        workloads
-            Those that have changed; callers of others are not looked at.
+        """Whether what holds only in the end does, of ``workloads`` that have changed: C8, an order (C10), and what was
+        lenient.
         """
         balanced = self.communication is None or self.communication.balanced(workloads)
         if self.neighbours is not None and self.neighbours.lenient and not self._holds(self.neighbours):
@@ -290,21 +237,17 @@ class PartialSolution:
         )
         for node, there in crowds.items():
             if self._aligned(index, node) and any(each != index and self._aligned(each, node) for each in there):
-                here = slice(node, node + 1) if nodes is None else nodes == node
-                counts[here] = np.minimum(counts[here], int(self._in_any_order(index, node)))
-
-    def _in_any_order(self, index: int, node: int) -> bool:
-        numa, there = self.dense.numa, self.on[node].items()
-        return numa is None or numa.in_any_order(node, [*numa.pods(node, there), numa.of(index, node)])
+                here, numa = slice(node, node + 1) if nodes is None else nodes == node, self.dense.numa
+                free = numa is None or numa.in_any_order(
+                    node, [*numa.pods(node, self.on[node].items()), numa.of(index, node)]
+                )
+                counts[here] = np.minimum(counts[here], int(free))
 
     def _aligned(self, index: int, node: int) -> bool:
         return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
 
     def kind_of(self, node: int) -> tuple[object, ...]:
-        """What tells a node from others for any further pod, eligibility and place in the tree apart.
-
-        A rule of what may be together on a node has to tell nodes apart here, too.
-        """
+        """Equal for nodes that are alike for any further pod, eligibility and place in the tree apart."""
         ports = tuple(sorted(self.ports_of(node)))
         area = -1 if self.communication is None else int(self.communication.calls.area[node])
         zones = None if self.zones is None else self.zones.kind(node)
@@ -312,15 +255,12 @@ class PartialSolution:
         return area, self.free[node].tobytes(), ports, zones, others
 
     def may_leave(self, index: int) -> bool:
-        """Whether pods that stay are never refused because a pod of a class leaves (C10, C12, C14)."""
+        """Whether no pod that stays is refused because one of a class leaves (C10, C12, C14)."""
         return self.dense.classes[index].zones < 0 and self.dense.classes[index].neighbours < 0
 
     def mobility(self, index: int) -> Mobility:
-        """Where a placed pod of a class may be moved by itself, rules of room and calls apart.
-
-        Pods of a group with a tier limit (C7), or one that counts in O2, stay within their leaves, so that neither gets
-        worse. Pods with host ports, NUMA zones or neighbours stay where they are, because whether others may follow
-        them is not told by resources alone.
+        """Where a placed pod of a class may be moved by itself, rules of room and calls apart, so that C7 and O2 get no
+        worse.
         """
         dense = self.dense
         pods = dense.classes[index]

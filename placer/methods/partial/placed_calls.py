@@ -1,8 +1,4 @@
-"""Pods that call each other: where they may still be (C8), what links have left (C9), what their calls cost (O3).
-
-:class:`CallGraph` is what never changes: the dependencies, seen from each workload. :class:`Communication` is what a
-partial solution makes of it.
-"""
+"""Pods that call each other: where they may still be (C8), what links have left (C9), what their calls cost (O3)."""
 
 from __future__ import annotations
 
@@ -13,14 +9,12 @@ from math import gcd
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from placer.dense.model import BoolArray, IntArray
 from placer.dense.network import Call, DenseNetwork
 
-__all__ = ["LIMITLESS", "BoolArray", "CallGraph", "Communication", "IntArray", "Partner"]
+__all__ = ["LIMITLESS", "CallGraph", "Communication", "Partner"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: More pods than there can be.
 LIMITLESS = 2**40
@@ -30,22 +24,11 @@ MOST_ROOM = 2**50
 
 
 class Partner(NamedTuple):
-    """A dependency seen from one of its ends; all arrays have shape (areas, areas), my area first, then the other's.
+    """A dependency seen from one of its ends; arrays have shape (areas, areas), my area first.
 
-    Parameters
-    ----------
-    other
-        The workload at the other end; the same one where a workload calls itself, which then has two entries.
-    calling
-        Whether the other end is the caller.
-    far
-        bool: where the two areas are too far from each other (C8).
-    cost
-        What a pair costs that is not on one node.
-    link
-        The limited link it takes; -1: none.
-    bandwidth
-        What it takes of that, in the unit of :attr:`CallGraph.room`.
+    ``other``: the workload at the other end; one that calls itself has two entries. ``calling``: the other end is the
+    caller. ``far``: bool: too far from each other (C8). ``cost``: int64: of a pair on two nodes. ``link``: int64; -1:
+    none. ``bandwidth``: in the unit of :attr:`CallGraph.room`.
     """
 
     other: int
@@ -110,13 +93,7 @@ class CallGraph:
 
 
 class Communication:
-    """Pods of every workload by area and by node, and what is left of the links.
-
-    Parameters
-    ----------
-    calls
-        Of the instance; counts begin with its running pods.
-    """
+    """Pods of every workload by area and by node, running ones too, and what is left of the links."""
 
     def __init__(self, calls: CallGraph) -> None:
         self.calls = calls
@@ -136,22 +113,19 @@ class Communication:
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         #: O3 of what is placed now, AppGroup by AppGroup, pairs of two running pods left out.
         self.costs = dict.fromkeys((network.workloads[call.origin].app for call in network.calls), 0)
-        self._begin()
-        self.bound = [dict(each) for each in self.placed]
-        self._kept = self.surplus.copy() if network.majority else self.surplus
-
-    def _begin(self) -> None:
-        for workload, each in enumerate(self.calls.network.workloads):
+        for workload, each in enumerate(network.workloads):
             for node, area, count in each.bound:
                 self.count_in(workload, area, count)
                 if node >= 0:
                     self.on[workload][node] += count
             for _, area, count in each.leaving:
                 self.held[workload][area] += count
-        self.room = self.calls.room.copy()
+        self.room = calls.room.copy()  # it is what is left beside pairs of running pods
+        self.bound = [dict(each) for each in self.placed]
+        self._kept = self.surplus.copy() if network.majority else self.surplus
 
     def take(self, workload: int, node: int, count: int) -> None:
-        """Count pods in on a node, or out where ``count`` is negative, in any order."""
+        """Count pods in on a node, or out where ``count`` is negative."""
         area = int(self.calls.area[node])
         if count < 0:
             self._count_on(workload, node, count)
@@ -165,7 +139,7 @@ class Communication:
 
     @property
     def cost(self) -> int:
-        """O3 of what is placed now, pairs of two running pods left out."""
+        """O3 of placed pods, pairs of two running ones left out."""
         return sum(self.costs.values())
 
     def _count_on(self, workload: int, node: int, count: int) -> None:
@@ -175,7 +149,7 @@ class Communication:
             del there[node]
 
     def count_in(self, workload: int, area: int, count: int) -> None:
-        """Count pods in or out by area alone; which node they are on stays open."""
+        """Count pods in or out by area alone."""
         majority = self.calls.network.majority
         for other, calling, far, cost, link, bandwidth in self.calls.partners[workload]:
             self.far[other] += count * far[area]
@@ -202,7 +176,7 @@ class Communication:
         return int(self.pull[workload, self.calls.area[node]]) - self.shared(workload, node)
 
     def shared(self, workload: int, node: int) -> int:
-        """What a pod on the node saves of ``pull``, by partners that are there."""
+        """Part of ``pull`` that a pod on the node saves, by partners there."""
         area = self.calls.area[node]
         on = self.on
         return sum(int(each.cost[area, area]) * on[each.other].get(node, 0) for each in self.calls.partners[workload])
@@ -224,10 +198,7 @@ class Communication:
         return costs
 
     def near(self, workload: int, *, unbalanced: bool = False) -> BoolArray:
-        """Areas where C8 lets a pod of a workload be: bool, shape (areas,).
-
-        ``unbalanced``: what it says under ``majority`` is left out, since pods still to come may mend it.
-        """
+        """Areas where C8 lets a pod of a workload be: bool, shape (areas,); ``unbalanced``: without ``majority``."""
         if not self.calls.network.majority:
             found: BoolArray = self.far[workload] == 0
         else:
@@ -260,10 +231,7 @@ class Communication:
         return found
 
     def most(self, workload: int, *, unbalanced: bool = False) -> IntArray:
-        """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,).
-
-        Under ``majority`` pods are told one by one: it is at most one, unless ``unbalanced``, as in :meth:`near`.
-        """
+        """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,)."""
         each = 1 if self.calls.network.majority and not unbalanced else LIMITLESS
         carried = np.minimum(self.carried_by_area(workload), each)
         found: IntArray = np.where(self.near(workload, unbalanced=unbalanced), carried, 0)
@@ -287,7 +255,7 @@ class Communication:
         return allowed - int(self.surplus[workload, area]) - itself
 
     def balanced(self, workloads: Iterable[int]) -> bool:
-        """Whether no pod of these workloads and their callers has more surplus than it may have (``majority``)."""
+        """Whether no pod of these workloads and their callers has too much surplus (``majority``)."""
         if not self.calls.network.majority:
             return True
         concerned = set(workloads)

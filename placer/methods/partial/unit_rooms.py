@@ -1,7 +1,4 @@
-"""Which domains of node labels units have taken: C7 by label and C15 of a partial solution.
-
-A unit that has a pod is confined to its domain, and one that is exclusive closes it to others.
-"""
+"""Which domains of node labels units have taken: C7 by label and C15 of a partial solution."""
 
 from __future__ import annotations
 
@@ -9,23 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from placer.dense.dense_neighbours import Confinement, DenseNeighbours, Exclusion
+    from placer.dense.model import BoolArray, IntArray
 
 __all__ = ["UnitRooms"]
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
-
-class _Rows(TypedDict):
-    confinements: tuple[Confinement, ...]
-    exclusions: tuple[Exclusion, ...]
 
 
 class UnitRooms:
@@ -75,7 +64,7 @@ class UnitRooms:
                 counts[closed] = 0
 
     def closed(self, rule: str, index: int, where: slice | IntArray) -> BoolArray | None:
-        """Nodes, of some, that a rule closes to a class now; None: none of them."""
+        """Nodes that a rule closes to a class now; None: none."""
         found: BoolArray | None = None
         rows = self._confining(index, where) if rule == "C7" else self._excluding(index, where)
         for closed in rows:
@@ -103,7 +92,7 @@ class UnitRooms:
 
     @contextmanager
     def at_home(self, units: Iterable[int], node: int) -> Iterator[None]:
-        """Have units that have no pods yet use the domains of a node alone for the block."""
+        """Have units without pods use the domains of a node alone for the block."""
         mine = {number: self._domain(self._rows.confinements[number], node) for number in units}
         before = self._settled
         self._settled = before | mine
@@ -112,8 +101,8 @@ class UnitRooms:
         finally:
             self._settled = before
 
-    def beside(self, number: Mapping[int, int]) -> _Rows:
-        """The rows of a subproblem with the classes of ``number``; what stays has closed nodes there."""
+    def beside(self, number: Mapping[int, int]) -> dict[str, Any]:
+        """The rows of a subproblem with the classes of ``number``."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
             return tuple(number[index] for index in classes if index in number)
@@ -126,7 +115,7 @@ class UnitRooms:
         }
 
     def kind(self, node: int) -> Iterator[object]:
-        """What tells a node from others where each domain of a key is one node, so that domains do not."""
+        """What tells a node from others where each domain of a key is one node."""
         for number, row in enumerate(self._rows.exclusions):
             domain = self._domain(row, node)
             yield int(self._holder[number][domain]) if domain >= 0 and self._rows.single[row.key] else None

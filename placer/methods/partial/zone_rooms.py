@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense.admission_orders import is_plain
+from placer.dense.model import BoolArray, FloatArray, IntArray
 from placer.dense.numa import LIMITLESS, DenseNuma
 from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units
 
 __all__ = ["ZoneRooms"]
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-
 
 class ZoneRooms:
     """The zones of all nodes whose kubelet refuses pods.
 
-    A node's pods stand in the order in which they came, as long as the kubelet admits them so; else, or where one was
-    taken away, in any order that it admits. Where there is none, the node takes no more pods until it is as it was.
+    A node's pods stand in the order in which they came, as long as the kubelet admits them so, else in any order that
+    it admits. Where there is none, the node takes no more pods until it is as it was.
     """
 
     def __init__(self, numa: DenseNuma) -> None:
@@ -43,7 +39,7 @@ class ZoneRooms:
             self._row[nodes] = np.arange(len(nodes))
 
     def take(self, index: int, node: int, count: int) -> None:
-        """Place pods of a class on a node; take them away where the count is negative."""
+        """Place pods of a class on a node, or take them away."""
         units = self.numa.of(index, node)
         if not units:
             return
@@ -57,12 +53,11 @@ class ZoneRooms:
         self._set(node, state, tuple(after))
 
     def undo(self, index: int, node: int) -> None:
-        """Take back the last :meth:`take`, which was of this class and on this node."""
+        """Take back the last :meth:`take`."""
         if self.numa.of(index, node):
             self._set(node, *self._log.pop())
 
     def _again(self, node: int, classes: list[int]) -> tuple[State | None, list[int]]:
-        """The zones after pods of classes that are admitted in some order, and that order; else no zones."""
         pods = [self.numa.of(index, node) for index in classes]
         order = self.numa.order(node, pods)
         if order is None:
@@ -77,44 +72,31 @@ class ZoneRooms:
         rooms[self._row[node]] = -1 if state is None else self.numa.amounts(node, state)
 
     def kind(self, node: int) -> object:
-        """What tells a node from others as far as zones go."""
+        """Equal for nodes whose zones are alike."""
         pods = (self.numa.of(index, node) for index in self.order.get(node, ()))
         return int(self.numa.kind[node]), self.numa.start[node], tuple(sorted(pods))
 
     def admits(self, index: int, node: int) -> bool:
-        """Whether one pod more of a class may be admitted on a node in some order of all its pods.
-
-        Where one of them is not :func:`~placer.dense.admission_orders.is_plain` it may be: others can make it so.
+        """Whether one pod more of a class may be admitted; so where a pod is not
+        :func:`~placer.dense.admission_orders.is_plain`.
         """
         units = self.numa.of(index, node)
         pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
         return not units or not all(map(is_plain, (*pods, units))) or self.numa.order(node, [*pods, units]) is not None
 
     def admits_any(self, index: int, node: int) -> bool:
-        """Whether one pod more of a class is admitted on a node in an order of all its pods that is found."""
+        """Whether one pod more is admitted in an order of all pods that is found."""
         units = self.numa.of(index, node)
         pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
         return node not in self.numa.held and self.numa.order(node, [*pods, units]) is not None
 
     @property
     def stand(self) -> bool:
-        """Whether on every node the pods are admitted in some order."""
+        """Whether the pods of every node are admitted in some order."""
         return not self._broken
 
     def most(self, index: int, nodes: IntArray | None, most: int) -> IntArray | None:
-        """How many pods of a class the kubelets admit now, one after the other, up to ``most``; None: no matter.
-
-        Parameters
-        ----------
-        nodes
-            Where; None: on all nodes.
-        most
-            At least 1.
-
-        Returns
-        -------
-        int64, shape (nodes,); :data:`~placer.dense.numa.LIMITLESS` on nodes where it does not matter.
-        """
+        """Pods of a class that kubelets admit now, up to ``most``: int64, shape (nodes,); None: no limit."""
         of_kind = self.numa.units[index]
         if not any(of_kind):
             return None
@@ -130,10 +112,7 @@ class ZoneRooms:
         return found
 
     def left(self, index: int) -> IntArray:
-        """What a pod of a class leaves in the zones that it would get, the less the better: int64, shape (nodes,).
-
-        In millionths of the zones' room at the start, summed over resources and units; only where one fits.
-        """
+        """Millionths of room that a pod of a class leaves in its zones: int64, shape (nodes,); only where one fits."""
         found = np.full(len(self.numa.kind), LIMITLESS, dtype=np.int64)
         for kind, units in enumerate(self.numa.units[index]):
             if units and all(unit.width == 1 for unit in units):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placer.instance.numa import NumaDemand, Qos, Stage
-from placer.instance.numa.numa_demand import DemandPool, qos_class
+from placer.instance.numa.node_resource_topology import DemandPool, qos_class
 from placer.instance.numa.numa_values import is_device
 from placer.kube.pod import PodSpec
 from placer.kube.reader import SchemaReader

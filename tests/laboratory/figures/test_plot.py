@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import re
 import sys
@@ -16,11 +15,12 @@ import pytest
 
 from placer.cli import main
 from placer.laboratory.commands.plotting import NAMES
-from placer.laboratory.figures.content import FIGURES, Figure, make_figure
+from placer.laboratory.figures.content import FIGURES, make_figure
 from placer.laboratory.figures.measured import read_runs
 from placer.laboratory.sweep.records import RunRecord
 
 Capture = pytest.CaptureFixture[str]
+STATISTICS = "placer.laboratory.sweep.statistics"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -54,14 +54,14 @@ def lines(tmp_path: Path) -> Path:
     return path
 
 
-def figure(name: str, *paths: Path) -> Figure:
+def figure(name: str, *paths: Path) -> dict[str, Any]:
     return make_figure(name, read_runs([str(path) for path in paths]))
 
 
-def points(found: Figure, panel: int = 0) -> dict[str, list[tuple[float, float]]]:
+def points(found: dict[str, Any], panel: int = 0) -> dict[str, list[tuple[float, float]]]:
     return {
-        series.name: [(round(point.x, 6), round(point.y, 6)) for point in series.points]
-        for series in found.panels[panel].series
+        series["name"]: [(round(point["x"], 6), round(point["y"], 6)) for point in series["points"]]
+        for series in found["panels"][panel]["series"]
     }
 
 
@@ -72,19 +72,19 @@ def test_the_profile_is_the_share_within_a_ratio_of_the_best(lines: Path) -> Non
     """Volcano's second placement breaks a rule: it is never near the best."""
     found = figure("profile", lines)
     assert points(found) == {"auto": [(1, 1), (1.25, 1)], "volcano": [(1, 0), (1.25, 0.5)]}
-    assert found.panels[0].title == "Performance profile, 2 instances"
-    assert found.left_out == ()
+    assert found["panels"][0]["title"] == "Performance profile, 2 instances"
+    assert found["leftOut"] == []
 
 
 def test_the_profile_is_of_instances_that_all_were_run_on(lines: Path) -> None:
     with lines.open("a") as file:
         file.write(f"{line('alone.json', 'auto', 50).text()}\n{line('start.json', 'auto', None).text()}\n")
     found = figure("profile", lines)
-    assert found.panels[0].title == "Performance profile, 2 instances"
-    assert found.left_out == (
+    assert found["panels"][0]["title"] == "Performance profile, 2 instances"
+    assert found["leftOut"] == [
         "1 runs without a placed weight or an error",
         "1 runs of instances that not every policy was run on",
-    )
+    ]
 
 
 def test_a_run_that_failed_is_far_from_the_best(lines: Path) -> None:
@@ -98,10 +98,10 @@ def test_what_is_placed_stands_over_the_optimum_with_its_interval(lines: Path) -
             file.write(f"{line('small.json', 'volcano', weight, seed=seed).text()}\n")
     found = figure("placed", lines)
     assert points(found) == {"auto": [(0, 100), (1, 90)], "volcano": [(0, 80)]}
-    (median,) = found.panels[0].series[1].points
-    assert (median.low, median.high) == (70, 90)
-    assert found.panels[0].x.names == ("small", "large")
-    assert found.left_out == ("1 runs of placements that break rules",)
+    (median,) = found["panels"][0]["series"][1]["points"]
+    assert (median["low"], median["high"]) == (70, 90)
+    assert found["panels"][0]["x"]["names"] == ["small", "large"]
+    assert found["leftOut"] == ["1 runs of placements that break rules"]
 
 
 def test_time_and_memory_grow_with_a_slope(lines: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_gap_is_what_is_not_placed_yet_before_the_first_answer_everything(li
     """At 1 s one of the two runs has 60 of 100, the other has nothing: the median lacks 70 %."""
     found = figure("gap", lines)
     assert points(found) == {"auto": [(1, 70), (2, 50), (4, 5), (200, 5)]}
-    assert found.left_out == ("2 runs with one answer and no trace",)
+    assert found["leftOut"] == ["2 runs with one answer and no trace"]
 
 
 def test_what_a_policy_was_run_with_is_told_where_it_differs(lines: Path) -> None:
@@ -144,8 +144,8 @@ def test_a_comparison_and_an_array_of_lines_are_read_too(tmp_path: Path) -> None
     swept.write_text(json.dumps([each.as_dict() for each in LINES[:1]]))
     found = figure("placed", compared)
     assert points(found)["greedy"] == [(0, 90)]
-    assert found.panels[0].x.names == ("queue",)
-    assert found.left_out == ("1 runs of placements that break rules", "1 runs that failed")
+    assert found["panels"][0]["x"]["names"] == ["queue"]
+    assert found["leftOut"] == ["1 runs of placements that break rules", "1 runs that failed"]
     assert points(figure("placed", compared, swept)) == {"auto": [(0, 100)], "greedy": [(1, 90)]}
 
 
@@ -310,11 +310,23 @@ def test_a_file_that_is_not_there_is_a_usage_error(capsys: Capture) -> None:
     assert "nowhere.jsonl: cannot be read" in capsys.readouterr().err
 
 
-def test_a_figure_needs_the_extra_and_a_table_does_not(
-    lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+@pytest.mark.parametrize(
+    ("library", "words", "command"),
+    [
+        ("matplotlib", "figures need matplotlib, found none", ["plot", "LINES", "-o", "a.svg"]),
+        ("scipy.stats", "statistics need pandas and scipy", ["plot", "LINES"]),
+        ("pandas", "statistics need pandas and scipy", ["sweep", "clos"]),
+    ],
+)
+def test_figures_and_tables_need_the_extra(
+    library: str, words: str, command: list[str], lines: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    importlib.invalidate_caches()
-    assert main(["plot", str(lines), "-o", str(tmp_path / "a.svg")]) == 2
-    assert "figures need matplotlib, found none: pip install '.[plot]'" in capsys.readouterr().err
-    assert main(["plot", str(lines), "-o", str(tmp_path / "a.csv")]) == 0
+    """A sweep says so before it runs anything."""
+    monkeypatch.chdir(lines.parent)
+    for name in [name for name in sys.modules if name.startswith(("placer.laboratory.figures", STATISTICS))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    assert main([str(lines) if word == "LINES" else word for word in command]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert "pip install '.[lab]'" in error

@@ -15,9 +15,10 @@ from placer.cli import main
 from placer.deadline import Deadline
 from placer.explain.cases import Case
 from placer.explain.explanation import as_things_stand
-from placer.laboratory.compare import Decided, compare, row
+from placer.laboratory.compare import compare, row
 from placer.laboratory.deciders import Asked
 from placer.laboratory.other_schedulers import OtherSchedulers
+from placer.laboratory.own_policies import Proposal
 from placer.laboratory.policies.mimicry import POLICIES, SORTED, mimic
 from placer.laboratory.sweep.runs import answer, plan
 from placer.manifests import dump, from_documents
@@ -188,7 +189,7 @@ def test_no_policy_fails(seeds: range) -> None:
         instance = instance_of(*documents)
         for name in (*POLICIES, *SORTED[:1]):
             found = mimic(instance, name, seed=seed)
-            told = row(instance, Asked(name), Decided(found.placement, (), None, 0.0, 0, found.notes), 0)
+            told = row(instance, Asked(name), Proposal(found.placement, found.notes), 0)
             bound += told.placed_pods or 0
         case = Case(from_documents(documents))
         others = OtherSchedulers(case, as_things_stand(case, Deadline.within(60)))

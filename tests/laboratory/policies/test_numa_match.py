@@ -111,8 +111,8 @@ def test_the_fewest_zones(case: Mapping[str, Any]) -> None:
     rows = case.get("costs", [[None] * len(ids)] * len(ids))
     costs = [[row[other] for other in ids] for row in rows]
     found = narrowest(Resources.parse(texts(case["request"])), [dict(room) for room in rooms], costs)
-    assert (None if found is None else sorted(ids[zone] for zone in found.zones)) == case["mask"]
-    assert (found is not None and found.nearest) == case["min_distance"]
+    assert (None if found is None else sorted(ids[zone] for zone in found[0])) == case["mask"]
+    assert (found is not None and found[1]) == case["min_distance"]
 
 
 @pytest.mark.parametrize("case", plugin_cases()["effective-request"]["cases"], ids=str)

@@ -12,7 +12,6 @@ from placer.errors import BadInstance
 from placer.instance import GroupKey
 from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.mimicry import run
-from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, read_settings
 from placer.quantity import Resources
 from tests.world import GPU, World
@@ -164,7 +163,7 @@ def test_quotas_that_the_job_controller_writes_beside_requests_do_not_count() ->
 def test_the_default_configurations_have_it() -> None:
     for written in (DEFAULT, DEFAULT_LABELS):
         settings = read_settings(written, ConfigReader("-", "test"))
-        assert settings.overcommit == Overcommit(1.2, {})
+        assert settings.overcommit == {"": 1.2}
         assert settings.actions == {"enqueue", "allocate", "backfill"}
 
 

@@ -15,7 +15,7 @@ from placer.dense import Dense, Solution, score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.methods.decomposed import area_program
-from placer.methods.decomposed.area_program import AppParts, AreaProgram, _maximal, _scarce
+from placer.methods.decomposed.area_program import AreaProgram, _maximal, _scarce
 from placer.verify import verify
 from tests.world import World, calls
 
@@ -62,7 +62,7 @@ def solved(dense: Dense) -> Solution | None:
         found = splits.of(app)
         if found is None:
             return None
-        apps.append(AppParts(splits.graph(app), found.parts))
+        apps.append((splits.graph(app), found.parts))
     nodes = {area: np.flatnonzero(dense.network.area == area) for area in range(2)}
     return AreaProgram(dense, dense.network, dense.free, nodes, apps).solved(math.inf)
 

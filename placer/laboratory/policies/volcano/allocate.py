@@ -52,9 +52,7 @@ Entry = tuple[tuple[Any, ...], SubJob, list[Task]]
 
 @dataclass(slots=True)
 class Worksheet:
-    """What is left to try of a job: a heap of subjobs, and uids of those that go first. A pod that found no node is
-    gone from it.
-    """
+    """The rest of a job: a heap of subjobs, without pods that found no node, and uids of those that go first."""
 
     queue: list[Entry] = field(default_factory=list)
     first: frozenset[str] = frozenset()
@@ -84,9 +82,8 @@ class Worksheet:
 class _DomainPlan(NamedTuple):
     """A try for a domain that works, undone, and the sum of the scores of its subjobs' HyperNodes.
 
-    ``subjob`` is the last one, ``inner`` the HyperNode that was chosen for it; ``anchors`` are those of all subjobs
-    then, ``moves`` what was done, ``queue`` subjobs with pods that were not tried, and ``tasks`` pods that are known to
-    fit, where nothing was done yet.
+    ``subjob`` is the last one, ``inner`` its HyperNode; ``tasks`` are pods that are known to fit, where ``moves`` are
+    not made yet.
     """
 
     domain: int
@@ -99,16 +96,11 @@ class _DomainPlan(NamedTuple):
     tasks: tuple[Task, ...] = ()
 
     def carried_out(self, moves: list[Move]) -> _DomainPlan:
-        """The same with its moves."""
         return self._replace(moves=moves, tasks=())
 
 
 class Allocate:
-    """One session's tries.
-
-    Without ``topology`` the plug-in network-topology-aware is off, and only the whole cluster is tried. Filters and
-    scores are those of pods on nodes, besides room and the topology's own score.
-    """
+    """One session's tries; without ``topology`` only the whole cluster is tried."""
 
     def __init__(
         self,
@@ -139,19 +131,14 @@ class Allocate:
         return self.topology.nodes(self._subjob, self._anchor, task, nodes)
 
     def scores(self, subjob: SubJob, task: Task, nodes: IntArray) -> FloatArray:
-        """What nodes are worth to a pod of a subjob, room apart."""
+        """Scores of nodes for a pod of a subjob, room apart."""
         self._subjob, self._anchor = subjob, subjob.anchor
         return self.step.total(task, nodes)
 
     def fill(self, subjob: SubJob, task: Task) -> int | None:
-        """The node that backfill takes: the best of all that the filters let through; None where there is none.
-
-        Only the action allocate anchors pods; to a pod that comes by backfill no HyperNode is near.
-        """
+        """The node that backfill takes: the best of all; to a pod that comes by backfill no HyperNode is near."""
         self._subjob, self._anchor = subjob, None
         return self.step.choose(task, self.state.everywhere)
-
-    # ---------------------------------------------------------------------------------------------------------- moves
 
     def do(self, job: JobInfo, move: Move, sign: int = 1) -> None:
         """Carry out a move, or (sign -1) take it back."""
@@ -169,8 +156,6 @@ class Allocate:
         """Take moves back, last one first."""
         for move in reversed(moves):
             self.do(job, move, -1)
-
-    # ---------------------------------------------------------------------------------------------------------- tries
 
     def for_job(self, job: JobInfo, worksheet: Worksheet) -> list[Move]:
         """Place a job's next pods; its worksheet and anchors follow. No moves: nothing worked."""
@@ -197,7 +182,6 @@ class Allocate:
         return plan.moves if plan is not None else []
 
     def _solutions(self, job: JobInfo, worksheet: Worksheet, gradient: list[int]) -> list[_DomainPlan]:
-        """Tries that work; of a job that is one gang of equal pods they are told by counting."""
         if not job.group.policies:
             ((_, subjob, tasks),) = worksheet.queue
             slots = self._slots(job, subjob, tasks)
@@ -209,7 +193,6 @@ class Allocate:
     def _counted(
         self, job: JobInfo, subjob: SubJob, tasks: list[Task], slots: IntArray, domain: int
     ) -> _DomainPlan | None:
-        """What a try inside a HyperNode would come to, without its moves."""
         for gradient in self._gradients(job, subjob, domain):
             inner = [each for each in gradient if slots[self.domains.nodes[each]].sum() >= len(tasks)]
             if inner:
@@ -225,7 +208,6 @@ class Allocate:
             subjob.anchor = anchor
 
     def _try_job(self, job: JobInfo, worksheet: Worksheet, domain: int) -> _DomainPlan | None:
-        """Subjob after subjob inside one HyperNode, until the job is ready; all is taken back."""
         job.failed.clear()
         moves, score, last = list[Move](), 0.0, None
         before = {subjob: subjob.anchor for subjob in job.subjobs}
@@ -284,25 +266,21 @@ class Allocate:
                 yield domain, moves, left
 
     def _dry_run(self, job: JobInfo, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
-        """Try the pods of a subjob; who failed elsewhere is forgotten."""
         for task in [task for task, where in job.failed.items() if where is subjob]:
             del job.failed[task]
         return self.for_tasks(job, subjob, left, domain)
 
     def _needed(self, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
-        """What must be idle now in a HyperNode where a try is to succeed; None where that does not tell.
-
-        It tells where no pod can be missing. Volcano tries all the same, having only the idle sums of the start.
-        """
+        """None where pods may be missing. Volcano tries all the same, having only the idle sums of the start."""
         if subjob.size < subjob.total or self._blurred:
             return None
         return sum((task.request for task in tasks), start=np.zeros_like(subjob.request))
 
     def _slots(self, job: JobInfo, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
-        """How many of the pods each node has room for, shape (nodes,): then counting tells what a try comes to.
+        """How many of the pods each node has room for, shape (nodes,): then counting shows the result of a try.
 
-        None where it does not: pods differ or have host ports, not all of them are needed or not even all are enough,
-        the queue allows only some, or room is still being left.
+        None where pods differ or have host ports, not all of them are needed or not even all are enough, the queue
+        allows only some, or room is still being left.
         """
         first, state = tasks[0], self.state
         alike = all(
@@ -320,12 +298,8 @@ class Allocate:
         return np.where(feasible, found, 0)
 
     def for_tasks(self, job: JobInfo, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
-        """Pod after pod on the nodes of a HyperNode, until the subjob is ready.
-
-        Returns
-        -------
-        list of Move
-            Carried out; empty where the subjob does not become ready, or was and nothing more fits.
+        """Pod after pod on the nodes of a HyperNode, until the subjob is ready; no moves where it does not become
+        so.
         """
         nodes, moves = self.domains.nodes[domain], list[Move]()
         self._subjob, self._anchor = subjob, subjob.anchor
@@ -347,24 +321,19 @@ class Allocate:
         return self._kept(job, subjob, moves)
 
     def _kept(self, job: JobInfo, subjob: SubJob, moves: list[Move]) -> list[Move]:
-        """The moves of a try after which the subjob is ready; of any other none, all taken back."""
         if job.subjob_ready(subjob) or job.subjob_ready(subjob, pipelined=True):
             return moves
         self.undo(job, moves)
         return []
 
     def _carry_out(self, job: JobInfo, move: Move) -> None:
-        """Carry out a move; the anchor of this try follows."""
         self.do(job, move)
         if move.subjob.wanted is not None and self.topology is not None:
             self._anchor = self.topology.moved(self._anchor, move.node)
 
     def _move(self, subjob: SubJob, task: Task, feasible: IntArray) -> Move:
-        """The best node among those with room now, else among those that will have it."""
         now = feasible[self.state.fits(task, feasible)] if self.state.any_releasing else feasible
         return Move(subjob, task, self.step.best(task, now if len(now) else feasible), not len(now))
-
-    # --------------------------------------------------------------------------------------------------------- choice
 
     def _gradients(self, job: JobInfo, subjob: SubJob | None, within: int) -> list[list[int]]:
         if self.topology is None:
@@ -381,5 +350,4 @@ class Allocate:
 
 
 def _looks_around(task: Task) -> bool:
-    """Whether what a node has room for depends on the pods there, or around it."""
     return bool(task.pod.host_ports or task.pod.neighbours)

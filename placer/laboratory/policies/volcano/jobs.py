@@ -1,4 +1,4 @@
-"""What a session knows: HyperNodes as arrays, jobs and their subjobs, who is in which, what runs, when one is ready.
+"""A session's knowledge: HyperNodes as arrays, jobs and their subjobs.
 
 Above all roots stands the virtual top, which holds every node. Idle sums are those of the start, as Volcano keeps them
 during a session (#6015); used sums follow every pod.
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from placer.laboratory.policies.framework import ClusterState, IntArray, Task
 
 __all__ = [
-    "TOP",
     "HyperNodesInfo",
     "JobInfo",
     "SubJob",
@@ -85,7 +84,7 @@ class HyperNodesInfo:
         self.used[self._paths[node]] += sign * task.request
 
     def leave(self, node: int, request: IntArray) -> None:
-        """Take from a node, and what it lies in, what an evicted pod requests."""
+        """Take the request of an evicted pod from a node and its HyperNodes."""
         self.used[self._paths[node]] -= request
         self.idle[self._paths[node]] += request
         self.future[self._paths[node]] += request
@@ -125,9 +124,7 @@ class HyperNodesInfo:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a scope asks of the tree, soft made hard as at the start of a session: the highest tier, or no limit (None)
-    though there is a networkTopology.
-    """
+    """Tier limit of a scope, soft made hard as at the start of a session; None: a networkTopology without a limit."""
 
     limit: int | None
 
@@ -138,22 +135,18 @@ class SubJob:
 
     Parameters
     ----------
-    uid
-        ``namespace/group`` and, of a policy, ``/policy-values``.
     size
         Least pods (the whole job's, where the job has no policies).
     policy
         Index of the policy; None: the pods that no policy takes.
     wanted
-        What it asks of the tree; None: nothing.
+        None: it has no networkTopology.
     match_index
         First value of the policy's keys as a number, 0 where it is none.
     tasks
         Its pending pods, in the order in which they are tried.
-    total
-        All its pods, running ones included.
-    request
-        What all of them request together, shape (resources,).
+    total, request
+        All its pods, running ones included; the sum of their requests, shape (resources,).
     running
         Node to its pods there; those that this session placed included.
     occupied, best_effort, pipelined
@@ -186,20 +179,10 @@ class JobInfo:
 
     Parameters
     ----------
-    uid
-        ``namespace/name``.
-    group
-        What the object asks.
-    queue
-        Name of its queue.
     wanted
-        What the whole job asks of the tree; None: nothing.
-    subjobs
-        In no particular order.
-    roles
-        Role to pods that are placed or succeeded.
-    roles_pipelined
-        Role to pods that wait for room, and pending ones without request.
+        None: the whole job has no networkTopology.
+    roles, roles_pipelined
+        Role to pods that are placed or succeeded; that wait for room, or request nothing.
     anchor
         HyperNode that its placed pods lie in; None: free.
     failed
@@ -277,8 +260,6 @@ class JobInfo:
         """Roles of which a pod of the subjob found no node in this try."""
         return {task.pod.role for task, where in self.failed.items() if where is subjob}
 
-    # ------------------------------------------------------------------------------------------------------- changing
-
     def place(self, subjob: SubJob, task: Task, node: int, sign: int = 1) -> None:
         """Count a pod as placed, or (sign -1) as pending again."""
         subjob.occupied += sign
@@ -297,9 +278,6 @@ class JobInfo:
 def is_best_effort(task: Task) -> bool:
     """Whether a pod requests nothing: it waits for the action backfill, and counts as placed for its gang."""
     return all(name == PODS for name in task.pod.requests)
-
-
-# ------------------------------------------------------------------------------------------------------------- reading
 
 
 def read_jobs(state: ClusterState, domains: HyperNodesInfo) -> list[JobInfo]:
@@ -325,7 +303,6 @@ def _job(group: Group, state: ClusterState, domains: HyperNodesInfo) -> JobInfo:
 
 
 def _count_members(subjob: SubJob, members: Sequence[Pod], succeeded: int, state: ClusterState) -> None:
-    """Note in a subjob what its pods come to: those that wait, and what all ask for."""
     subjob.tasks = sorted((state.task_of[pod.key] for pod in members if pod.key in state.task_of), key=task_order)
     subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
     subjob.priority = max((0, *(pod.priority for pod in members)))
@@ -336,7 +313,7 @@ def _count_members(subjob: SubJob, members: Sequence[Pod], succeeded: int, state
 def _count_placed(
     subjob: SubJob, nodes: Sequence[str], succeeded: int, state: ClusterState, domains: HyperNodesInfo
 ) -> None:
-    """Note in a subjob where its placed pods are; one of them on a node that is not there leaves it without anchor."""
+    """A placed pod on a node that is not there leaves the subjob without anchor."""
     subjob.running = Counter(state.number[node] for node in nodes if node in state.number)
     subjob.occupied = len(nodes) + succeeded
     if subjob.wanted is not None and nodes and subjob.running.total() == len(nodes):
@@ -344,7 +321,6 @@ def _count_placed(
 
 
 def _parts(job: JobInfo, instance: Instance, domains: HyperNodesInfo) -> Iterator[tuple[SubJob, list[Key], int]]:
-    """Subjobs with the pods of each, and how many of its pods have succeeded."""
     group = job.group
     for (index, name), parts in _merged(group.sub_groups).items():
         policy = group.policies[index]
@@ -359,7 +335,6 @@ def _parts(job: JobInfo, instance: Instance, domains: HyperNodesInfo) -> Iterato
 
 
 def _merged(sub_groups: Iterable[SubGroup]) -> dict[tuple[int, str], list[SubGroup]]:
-    """Subgroups of one policy and one name are one subjob."""
     merged: dict[tuple[int, str], list[SubGroup]] = defaultdict(list)
     for part in sub_groups:
         merged[part.policy, part.name].append(part)

@@ -1,10 +1,7 @@
-"""The actions preempt and gangpreempt: who is evicted for jobs that are not ready after allocate.
+"""The actions preempt and gangpreempt: evictions for jobs that are not ready after allocate.
 
-Jobs without a networkTopology are of preempt: pod after pod, on the node that scores best and has enough victims. What
-it evicts is kept only where the job becomes ready by it; that a victim's gang is not ready without it is not asked, as
-the plug-ins stand by default. Jobs with one are of gangpreempt: HyperNode after HyperNode, victims job by job until a
-try of allocate works there; pods that run beside them are evicted with them (#5984), those of their gangs elsewhere
-are not.
+Jobs without a networkTopology are of preempt: pod after pod, on the node that scores best and has enough victims. Jobs
+with one are of gangpreempt: HyperNode after HyperNode, victims job by job until a try of allocate works there (#5984).
 
 Source: Volcano ``pkg/scheduler/actions/{preempt,gangpreempt,utils}``, ``pkg/scheduler/plugins/{priority,conformance}``.
 """
@@ -14,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from operator import itemgetter
 
 import numpy as np
 
@@ -31,23 +28,13 @@ __all__ = ["preempt"]
 _MOST_DOMAINS = 8
 
 
-class _VictimBundle(NamedTuple):
-    """Pods of one job in a HyperNode that go together; ``safe``: the job stays ready without them."""
-
-    safe: bool
-    priority: int
-    created: float
-    name: str
-    share: float
-    pods: tuple[Pod, ...]
-
-    def order(self) -> tuple[object, ...]:
-        """Smaller goes first: what breaks no gang, low priority, the youngest, what is most of its gang."""
-        return not self.safe, self.priority, -self.created, -self.share, self.name
+#: Pods of one job in a HyperNode that go together, behind the key of their turn: who breaks no gang, low priority, the
+#: youngest, the larger share of its gang, name.
+_VictimBundle = tuple[tuple[bool, int, float, float, str], Sequence[Pod]]
 
 
 def preempt(session: Session) -> list[tuple[Key, str]]:
-    """Evict for the jobs of a session that are not ready, and say which pods get which nodes by it."""
+    """Evict for the jobs of a session that are not ready, and return the bindings that this makes."""
     actions = _Preempt(session)
     jobs = sorted((job for job in session.jobs if not job.ready()), key=session.job_order)
     for job in jobs:
@@ -63,8 +50,6 @@ def preempt(session: Session) -> list[tuple[Key, str]]:
 
 
 class _Preempt:
-    """One session's evictions."""
-
     def __init__(self, session: Session) -> None:
         self.state: ClusterState = session.state
         self.session = session
@@ -73,10 +58,7 @@ class _Preempt:
         self._running = self.state.running()
         self._groups = self.state.instance.groups
 
-    # ---------------------------------------------------------------------------------------------------- pod by pod
-
     def between_jobs(self, job: JobInfo) -> None:
-        """Evict pods of other jobs of the queue for a job, unless it does not become ready."""
         moves, gone = list[Move](), list[Pod]()
         for subjob in job.subjobs:
             for task in self._pending(subjob.tasks):
@@ -95,7 +77,7 @@ class _Preempt:
             self._restore(gone)
 
     def within_job(self, job: JobInfo) -> None:
-        """Evict pods of a job for others of it that have a higher priority; that is kept whatever comes of it."""
+        """Evictions stand in any case."""
         moves = list[Move]()
         for subjob in job.subjobs:
             for task in self._pending(subjob.tasks):
@@ -113,7 +95,6 @@ class _Preempt:
     def _for_task(
         self, job: JobInfo, subjob: SubJob, task: Task, may_go: Callable[[Pod], bool]
     ) -> tuple[int, list[Pod]] | None:
-        """The first node, the best by score, whose victims leave enough room; they are evicted."""
         nodes = self.state.everywhere
         for each in self.allocate.step.filters[1:]:
             nodes = nodes[each(task, nodes)]
@@ -125,7 +106,6 @@ class _Preempt:
         return None
 
     def _make_room(self, job: JobInfo, task: Task, node: int, victims: Sequence[Pod]) -> list[Pod] | None:
-        """Evict victims one after another until the pod has room; None: it has none, and nobody is evicted."""
         room = self.state.idle[node] + self.state.requested(pod.key for pod in victims)
         if not victims or not _covers(room, task.request):
             return None
@@ -147,18 +127,15 @@ class _Preempt:
         age = (-group.created,) if group is not None else (-pod.created,)
         return (self._priority(pod), *age, pod.priority, -pod.created)
 
-    # ------------------------------------------------------------------------------------------------ domain by domain
-
     def in_domains(self, job: JobInfo) -> None:
-        """Evict in the first HyperNode in which that makes the job ready."""
         sheet = Worksheet.of(job)
         need = sum((task.request for _, _, tasks in sheet.queue for task in tasks), np.zeros_like(self.state.alloc[0]))
         for domain in self._domains(job, need):
             gone = list[Pod]()
-            for bundle in sorted(self._bundles(job, domain, need), key=_VictimBundle.order):
-                for pod in bundle.pods:
+            for _, pods in sorted(self._bundles(job, domain, need), key=itemgetter(0)):
+                for pod in pods:
                     self._evict(pod)
-                gone += bundle.pods
+                gone += pods
                 if _covers(self.state.idle[self.allocate.domains.nodes[domain]].sum(axis=0), need):
                     plan = self.allocate.in_domain(job, sheet, domain)
                     if plan:
@@ -167,7 +144,6 @@ class _Preempt:
             self._restore(gone)
 
     def _domains(self, job: JobInfo, need: IntArray) -> list[int]:
-        """HyperNodes that the job may lie in and that are large enough, the widest first, a few of them."""
         domains = self.allocate.domains
         limit = domains.max_tier if job.limit is None else job.limit
         found = [
@@ -179,7 +155,6 @@ class _Preempt:
         return sorted(found, key=lambda each: -domains.tier[each])[:_MOST_DOMAINS]
 
     def _bundles(self, job: JobInfo, domain: int, need: IntArray) -> Iterator[_VictimBundle]:
-        """What may go in a HyperNode: of each job pods that it can spare, and the rest."""
         of_job: dict[object, list[Pod]] = defaultdict(list)
         for node in self.allocate.domains.nodes[domain].tolist():
             for pod in self._there(node):
@@ -205,9 +180,7 @@ class _Preempt:
         size, created = (1, first.created) if group is None else (len(group.bound), group.created)
         taken = np.minimum(self.state.requested(pod.key for pod in pods), need)
         share = float((taken / np.maximum(need, 1)).sum()) / size
-        return _VictimBundle(safe, self._priority(first), created, str(first.key), share, tuple(pods))
-
-    # --------------------------------------------------------------------------------------------------------- victims
+        return (not safe, self._priority(first), -created, -share, str(first.key)), pods
 
     def _there(self, node: int) -> Iterator[Pod]:
         return (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)
@@ -224,7 +197,6 @@ class _Preempt:
         return (pod.queue if group is None else group.queue) or "default"
 
     def _of_other_job(self, pod: Pod, job: JobInfo) -> bool:
-        """Whether a pod is of another job of the queue, of a lower priority, and none of the system's."""
         system = pod.priority >= SYSTEM_PRIORITY or pod.namespace == "kube-system"
         return (
             pod.group != job.group.key
@@ -234,14 +206,12 @@ class _Preempt:
         )
 
     def _evict(self, pod: Pod, sign: int = 1) -> None:
-        """Let a pod leave its node and its queue, or (sign -1) come back."""
         self.state.evict(pod, sign)
         self.allocate.domains.leave(self.state.number[pod.node or ""], sign * self.state.row(pod.requests))
         if pod.group is not None:
             self.session.proportion.allocated[self._queue(pod)] -= sign * self.state.row(pod.requests)
 
     def _restore(self, gone: Sequence[Pod]) -> None:
-        """Let pods come back, the last that left first."""
         for pod in reversed(gone):
             self._evict(pod, -1)
 
@@ -250,10 +220,8 @@ class _Preempt:
 
 
 def _covers(room: IntArray, request: IntArray) -> bool:
-    """Whether there is as much as is asked for, of every resource that is."""
     return bool((request <= np.maximum(room, 0))[request > 0].all())
 
 
 def _less(task: Task, pod: Pod) -> bool:
-    """Whether a pod is of the same job as another one and of a lower priority."""
     return pod.group == task.pod.group and pod.priority < task.pod.priority

@@ -1,8 +1,7 @@
-"""Who takes part in a session, and what queues may have: the action enqueue with overcommit, the plug-in proportion.
+"""The action enqueue with overcommit, and the plug-in proportion.
 
-A PodGroup of which nothing runs waits outside. It is let in while its ``minResources``, with those of all that are in
-and do not run yet, fit into what all nodes have, stretched by a factor, less what pods take. Others are not tried.
-Of queues weight and capability count; guarantees are not part of an instance.
+A PodGroup of which nothing runs is let in while its ``minResources``, with those of all that are in and do not run yet,
+fit into the capacity of all nodes times a factor, less running pods. Guarantees of queues are not part of an instance.
 
 Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/plugins/{overcommit,proportion}``.
 """
@@ -10,7 +9,6 @@ Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/pl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,41 +20,26 @@ if TYPE_CHECKING:
     from placer.laboratory.policies.framework import ClusterState, FloatArray, Task
     from placer.laboratory.policies.volcano.jobs import JobInfo
 
-__all__ = ["Overcommit", "Proportion", "enqueue"]
+__all__ = ["Proportion", "enqueue"]
 
 
 #: What counts for a queue that no object describes.
 _UNKNOWN = Queue("default", {})
 #: Amounts nearer than this are the same.
 _TOLERANCE = 0.1
-_DEFAULT_FACTOR = 1.2
 _NATIVE = (CPU, "memory", PODS, "ephemeral-storage")
-
-
-@dataclass(frozen=True, slots=True)
-class Overcommit:
-    """Arguments of the plug-in: how much more than there is may be asked for, 1 or more, in all and of single
-    resources.
-    """
-
-    factor: float = _DEFAULT_FACTOR
-    factors: Mapping[str, float] = field(default_factory=dict)
-
-    def of(self, resource: str) -> float:
-        """The factor of a resource."""
-        return self.factors.get(resource, self.factor)
 
 
 def enqueue(
     jobs: Iterable[JobInfo],
     state: ClusterState,
-    overcommit: Overcommit | None,
+    overcommit: Mapping[str, float] | None,
     order: Callable[[JobInfo], tuple[Any, ...]],
 ) -> set[GroupKey]:
-    """Which jobs are in once the action has run, of all that have pending pods, in queues that are there and open.
+    """Jobs that are in once the action has run.
 
-    Jobs without pods are not known here, and so ask for nothing; what a PodGroup's status says of its phase neither.
-    Without ``overcommit`` the plug-in is off, and all are let in; ``order`` says who is asked first.
+    ``overcommit`` has factors of the capacity, 1 or more, of single resources, and ``""`` of all others; without it the
+    plug-in is off, and all are let in.
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
@@ -75,15 +58,13 @@ def enqueue(
     return found
 
 
-def _idle(state: ClusterState, overcommit: Overcommit) -> dict[str, float]:
-    """What may be asked for of each resource; less than nothing where pods take more than the factor allows."""
+def _idle(state: ClusterState, overcommit: Mapping[str, float]) -> dict[str, float]:
     total, used = state.alloc.sum(axis=0).tolist(), state.used.sum(axis=0).tolist()
     rows = zip(state.resources, total, used, strict=True)
-    return {name: there * overcommit.of(name) - taken for name, there, taken in rows}
+    return {name: there * overcommit.get(name, overcommit[""]) - taken for name, there, taken in rows}
 
 
 def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
-    """What a PodGroup that runs has asked for and does not take yet."""
     if not group.bound or len(group.bound) < group.min_member:
         return {}
     pods = (state.instance.pods[key].requests for key in group.bound)
@@ -92,8 +73,8 @@ def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
 
 
 def _counted(least: Resources) -> dict[str, int]:
-    """What of ``minResources`` counts: quotas such as ``requests.cpu`` and ``count/pods``, which the job controller
-    writes beside it, do not.
+    """Quotas such as ``requests.cpu`` and ``count/pods``, which the job controller adds to ``minResources``, do not
+    count.
     """
     return {
         name: amount
@@ -108,10 +89,7 @@ def _counted(least: Resources) -> dict[str, int]:
 
 
 class Proportion:
-    """Deserved and allocated resources of each queue; it hears of pods that take and leave room.
-
-    ``jobs`` are all that want something. Where the plug-in is not ``on``, no queue is overused.
-    """
+    """Deserved and allocated resources of each queue; where the plug-in is not ``on``, no queue is overused."""
 
     def __init__(self, state: ClusterState, jobs: Sequence[JobInfo], *, on: bool) -> None:
         self.on = on
@@ -136,21 +114,22 @@ class Proportion:
         return self.on and bool((self.deserved[queue] <= self.allocated[queue] + _TOLERANCE)[self._counted].all())
 
     def allows(self, queue: str, task: Task, count: int = 1) -> bool:
-        """Whether so many equal pods fit into what their queue deserves; only what they request is looked at."""
+        """Whether so many equal pods fit into the deserved amounts of their queue, of the resources that they
+        request.
+        """
         if not self.on:
             return True
         after = self.allocated[queue] + count * task.request
         return bool((after <= self.deserved[queue] + _TOLERANCE)[task.asked].all())
 
     def share(self, queue: str) -> float:
-        """Largest share of what is deserved that is allocated: queues with less are first."""
+        """Largest allocated share of the deserved amounts: queues with less are first."""
         allocated, deserves = self.allocated[queue], self.deserved[queue]
         shares = np.where(deserves > 0, allocated / np.maximum(deserves, 1e-9), (allocated > 0).astype(np.float64))
         return float(shares[self._counted].max(initial=0.0)) if self.on else 0.0
 
 
 def _amounts(state: ClusterState, queues: Sequence[str]) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Queue to what its running pods take, and to what all its pods request; shape (resources,) each."""
     allocated, request = ({name: np.zeros(len(state.resources)) for name in queues} for _ in range(2))
     for group in state.instance.groups.values():
         queue, bound = group.queue or "default", state.requested(group.bound)
@@ -160,7 +139,6 @@ def _amounts(state: ClusterState, queues: Sequence[str]) -> tuple[dict[str, Floa
 
 
 def _limit(queue: Queue, resources: Sequence[str]) -> FloatArray:
-    """What a queue may have of each resource, infinite where its capability does not say."""
     return np.array([queue.capability.get(name, np.inf) for name in resources], dtype=np.float64)
 
 
@@ -170,11 +148,7 @@ def deserved(
     limits: Mapping[str, FloatArray],
     weights: Mapping[str, int],
 ) -> dict[str, FloatArray]:
-    """Share out what there is among queues by their weight, to none more than it requests or may have.
-
-    ``total`` is what all nodes have, shape (resources,), as are what pods of each queue request and its capability,
-    infinite where it has none. Weights are at least 1.
-    """
+    """To none more than it requests or may have; limits are infinite where there are none, weights at least 1."""
     most = {name: np.minimum(request[name], limits[name]) for name in request}
     found = {name: np.zeros_like(total) for name in request}
     remaining, open_ = total.copy(), sorted(request)

@@ -9,7 +9,7 @@ Source: Volcano ``pkg/scheduler/plugins/{nodeorder,binpack}``; the design of the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from placer.laboratory.policies.framework import ClusterState, FloatArray, IntAr
 from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer
 from placer.quantity import CPU
 
-__all__ = ["FirstNodes", "binpack", "label_nearness", "label_values", "node_order", "shared"]
+__all__ = ["binpack", "first_nodes", "label_nearness", "label_values", "node_order", "shared"]
 
 _EVEN = {CPU: 1, "memory": 1}
 _WITH_GPU = {CPU: 1, "memory": 1, "nvidia.com/gpu": 1}
 
 
 def node_order(state: ClusterState, weights: Mapping[str, int]) -> list[Score]:
-    """Scores of nodeorder that depend on what is requested."""
+    """Scores of nodeorder that depend on requests."""
     scores = {
         "leastrequested": scorer(state, _EVEN, least_allocated, least=True),
         "mostrequested": scorer(state, _EVEN, most_allocated, least=True),
@@ -54,38 +54,32 @@ def binpack(state: ClusterState, weights: Mapping[str, int]) -> Score:
     return Score("binpack", 1, of)
 
 
-class FirstNodes:
-    """Where the first pod of each group is: one that runs already, else the first that was placed and still is."""
+def first_nodes(state: ClusterState) -> Callable[[Task], int | None]:
+    """Say the node of the first pod of a pod's group: one that runs already, else the first placed one; None: none."""
+    nodes: dict[GroupKey, list[int]] = defaultdict(list)
+    for key, group in state.instance.groups.items():
+        names = (state.instance.pods[pod].node for pod in group.bound)
+        nodes[key] += [state.number[name] for name in names if name in state.number]
 
-    def __init__(self, state: ClusterState) -> None:
-        self._nodes: dict[GroupKey, list[int]] = defaultdict(list)
-        for key, group in state.instance.groups.items():
-            nodes = (state.instance.pods[pod].node for pod in group.bound)
-            self._nodes[key] += [state.number[node] for node in nodes if node in state.number]
-        state.listeners.append(self._hear)
+    def hear(task: Task, node: int, sign: int) -> None:
+        mine = nodes[task.pod.group] if task.pod.group is not None else []
+        if sign > 0:
+            mine.append(node)
+        elif mine:
+            del mine[len(mine) - 1 - mine[::-1].index(node)]
 
-    def of(self, task: Task) -> int | None:
-        """Node of the first pod of a pod's group; None: no pod has one."""
-        nodes = self._nodes[task.pod.group] if task.pod.group is not None else []
-        return nodes[0] if nodes else None
-
-    def _hear(self, task: Task, node: int, sign: int) -> None:
-        if task.pod.group is not None and sign > 0:
-            self._nodes[task.pod.group].append(node)
-        elif task.pod.group is not None:
-            nodes = self._nodes[task.pod.group]
-            del nodes[len(nodes) - 1 - nodes[::-1].index(node)]
+    state.listeners.append(hear)
+    return lambda task: next(iter(nodes[task.pod.group]), None) if task.pod.group is not None else None
 
 
-def label_nearness(values: Sequence[Sequence[str]], first: FirstNodes, weight: int) -> Score:
+def label_nearness(values: Sequence[Sequence[str]], first: Callable[[Task], int | None], weight: int) -> Score:
     """Nodes that share a label with the node of the group's first pod: the nearer the label, the higher.
 
-    ``values`` are of each node those of the labels, nearest first. Two nodes without a label share it, as in the
-    design.
+    Two nodes without a label share it, as in the design.
     """
 
     def of(task: Task, nodes: IntArray) -> FloatArray:
-        node = first.of(task)
+        node = first(task)
         if node is None:
             return np.zeros(len(nodes))
         return np.array([shared(values[node], values[each]) for each in nodes.tolist()], dtype=np.float64)

@@ -1,6 +1,6 @@
 """One session of Volcano: the queue with the least share, its first job, tried, and bound where it is ready.
 
-Before the action allocate comes enqueue, which says who takes part; after it backfill, for pods that request nothing.
+Before the action allocate comes enqueue; after it backfill, for pods that request nothing.
 
 Source: Volcano ``pkg/scheduler/actions/{allocate,backfill}``, ``pkg/scheduler/plugins/{priority,gang,drf}``.
 """
@@ -39,7 +39,7 @@ from placer.laboratory.policies.volcano.jobs import (
     task_order,
 )
 from placer.laboratory.policies.volcano.queues import Proportion, enqueue
-from placer.laboratory.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
+from placer.laboratory.policies.volcano.scores import binpack, first_nodes, label_nearness, label_values, node_order
 from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
 from placer.laboratory.policies.volcano.topology import TopologyAware
 
@@ -59,7 +59,7 @@ class Turn:
 
 
 class Session:
-    """What Volcano hands to the loop."""
+    """Volcano for the loop."""
 
     def __init__(self, state: ClusterState, written: Mapping[str, Any], reader: ConfigReader) -> None:
         settings = read_settings(written, reader)
@@ -83,21 +83,16 @@ class Session:
         state.listeners.append(self._hear)
 
     def _wait(self, job: JobInfo, number: int) -> None:
-        """Put a job into its queue, unless nothing is left of it to try."""
         if self.worksheets[job.group.key].queue:
             heappush(self._waiting[job.queue], (self.job_order(job), number, job))
 
     def _has_queue(self, job: JobInfo) -> bool:
-        """Whether a job is in a queue that is there and open."""
         instance = self.state.instance
         there = job.queue == "default" or job.queue in instance.queues
         return there and instance.closed_queue(job.group.queue, None) is None
 
     def _enqueued(self, jobs: list[JobInfo]) -> list[JobInfo]:
-        """Jobs that the action enqueue moves to Inqueue; without it, all.
-
-        What a queue has does not change with that: all jobs of the one with the least share are asked first.
-        """
+        """The order of queues does not change meanwhile: all jobs of the one with the least share come first."""
         if "enqueue" not in self.settings.actions:
             return jobs
         shares = {job.queue: (self.proportion.share(job.queue), job.queue) for job in jobs}
@@ -105,15 +100,12 @@ class Session:
         return [job for job in jobs if job.group.key in found]
 
     def _considered(self, job: JobInfo) -> bool:
-        """Whether a job is tried: it is valid, and has a tree where it needs one."""
         broken = any(finding.code in _BROKEN_TREE for finding in self.state.instance.findings)
         return job.valid() and not (broken and job.has_topology)
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group in self._used:
             self._used[task.pod.group] += sign * task.request
-
-    # ---------------------------------------------------------------------------------------------------------- order
 
     def job_order(self, job: JobInfo) -> tuple[Any, ...]:
         """JobOrderFn: by the plug-ins in their order, then by age, then by name."""
@@ -136,13 +128,10 @@ class Session:
         return next(self._fill, None)
 
     def _without_requests(self) -> Iterator[Turn]:
-        """Pods that request nothing, by the order of queues and jobs when the action backfill begins."""
         filled = self.jobs if "backfill" in self.settings.actions else []
         for job in sorted(filled, key=lambda job: (self.proportion.share(job.queue), job.queue, *self.job_order(job))):
             mine = [(subjob, task) for subjob in job.subjobs for task in subjob.tasks if is_best_effort(task)]
             yield from (Turn(job, 0, each) for each in sorted(mine, key=lambda each: task_order(each[1])))
-
-    # ---------------------------------------------------------------------------------------------------------- tries
 
     def attempt(self, unit: Turn) -> None:
         """Place the next pods of a job: HyperNode after HyperNode where it has a limit or policies."""
@@ -158,7 +147,6 @@ class Session:
             worksheet.push(job, subjob, left)
 
     def _backfill(self, job: JobInfo, subjob: SubJob, task: Task) -> list[Move]:
-        """Put a pod that requests nothing on a node."""
         node = self.allocate.fill(subjob, task)
         if node is None:
             return []
@@ -168,9 +156,9 @@ class Session:
         return [move]
 
     def settle(self, unit: Turn) -> Settlement:
-        """Bind a job that is ready, and let it go on with what is left; one that is not tries no more.
+        """Bind a job that is ready, and try its other pods; one that is not ready tries no more.
 
-        Pods that only wait for room of others, and those placed beside them, keep it until the session ends (#5044).
+        Pods that wait for room of others keep theirs until the session ends (#5044).
         """
         job = unit.job
         held = self._unbound[job.group.key]
@@ -184,12 +172,11 @@ class Session:
         return Settlement(bind=held)
 
     def _ready(self, job: JobInfo) -> bool:
-        """Without the plug-in gang every job is."""
         return job.ready() or not self.settings.gang
 
 
 def _modelled(task: Task, nodes: IntArray) -> BoolArray:
-    """Without the plug-in predicates only what cannot be judged here is kept off (C4)."""
+    """Without the plug-in predicates only pods that cannot be judged are kept off (C4)."""
     return np.full(len(nodes), not task.pod.unsupported)
 
 
@@ -204,12 +191,11 @@ def _allocate(
 
 
 def _scores(settings: VolcanoSettings, state: ClusterState) -> list[Score]:
-    """Scores of the plug-ins that look at nodes alone."""
     found = node_order(state, settings.node_order)
     weight, resources = settings.binpack
     if weight:
         found.append(replace(binpack(state, resources), weight=weight))
     if settings.keys is not None:
         weight, keys = settings.keys
-        found.append(label_nearness(label_values(state, keys), FirstNodes(state), weight))
+        found.append(label_nearness(label_values(state, keys), first_nodes(state), weight))
     return found

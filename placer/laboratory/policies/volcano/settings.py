@@ -1,8 +1,6 @@
 """volcano-scheduler.conf: tiers of plug-ins with their arguments.
 
-Without a configuration: the plug-ins of the default one that decide where pods go, and network-topology-aware with its
-default arguments, without which hard limits are silently not enforced. What a configuration has and is not mimicked
-(plug-ins, arguments, switches, actions) is remarked, never dropped.
+The default has network-topology-aware, too, without which hard limits are silently not enforced.
 
 Source: Volcano ``installer/helm/chart/volcano/config/volcano-scheduler.conf``, ``pkg/scheduler/plugins/*``.
 """
@@ -14,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.topology import TopologyWeights
 from placer.legible import found_like
 
@@ -101,31 +98,23 @@ _OFF = ("predicate.ProportionalEnable", "predicate.GPUSharingEnable", "predicate
 _NODE_ORDER = {"leastrequested": 1, "mostrequested": 0, "balancedresource": 1}
 _BINPACK = "binpack"
 _HYPERNODE = "hypernode.binpack"
-_OVERCOMMIT = "overcommit-factor"
+_OVERCOMMIT, _FACTOR = "overcommit-factor", 1.2
 
 
 @dataclass(frozen=True, slots=True)
 class VolcanoSettings:
-    """What a session goes by.
+    """The settings of a session.
 
     Parameters
     ----------
-    actions
-        Their names; a configuration that says nothing of them has Volcano's own.
-    job_order
-        Plug-ins that order jobs, first one first.
-    gang, proportion, predicates
-        Whether they are on.
     node_order
         Weights of nodeorder's scores; empty: off.
     binpack
         Its weight (0: off) and the weights of resources.
-    topology
-        Arguments of network-topology-aware; None: off.
     keys
         Weight of network-topology and its labels, nearest first; without labels HyperNodes stand for them. None: off.
     overcommit
-        Its factors; None: off.
+        Factors of resources, ``""`` for all others; None: off.
     """
 
     actions: frozenset[str]
@@ -137,13 +126,13 @@ class VolcanoSettings:
     binpack: tuple[int, Mapping[str, int]]
     topology: TopologyWeights | None
     keys: tuple[int, tuple[str, ...]] | None
-    overcommit: Overcommit | None
+    overcommit: Mapping[str, float] | None
 
 
 def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSettings:
     """Read a configuration, plain values, or tiers by themselves below :data:`FRAGMENT`.
 
-    The reader takes the faults, and remarks of what is not mimicked.
+    The reader takes the faults, and remarks.
     """
     needed = written is not DEFAULT_LABELS
     if FRAGMENT in written:
@@ -172,7 +161,6 @@ def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSe
 
 
 def _completed(fragment: list[Any], reader: ConfigReader) -> Mapping[str, Any]:
-    """Put tiers that stand by themselves among those of the default configuration."""
     tiers = [reader.mapping(tier, "tiers") for tier in fragment]
     named = {
         reader.mapping(plugin, "tiers").get("name")
@@ -191,8 +179,6 @@ def _completed(fragment: list[Any], reader: ConfigReader) -> Mapping[str, Any]:
 
 
 class _Plugin:
-    """One plug-in of the configuration; what is asked of its arguments and switches is honoured, the rest is not."""
-
     def __init__(self, name: str, written: Mapping[str, Any], reader: ConfigReader, at: str) -> None:
         self.name = name
         self.reader = reader
@@ -207,18 +193,16 @@ class _Plugin:
                 reader.fault(f"{at}.{switch}", value, "true or false")
 
     def on(self, function: str) -> bool:
-        """Whether a function of the plug-in is on."""
         switch = next(switch for switch, what in _SWITCHES.items() if what == function)
         self._asked.add(switch)
         return self._written.get(switch) is not False
 
     def get(self, key: str, default: object = None) -> Any:
-        """An argument."""
         self._honoured.add(key)
         return self.arguments.get(key, default)
 
     def remark_rest(self) -> None:
-        """Say of what is not asked for that it decides nothing; a switch that is on is as if it were not written."""
+        """A switch that is on is as if it were not written."""
         at = f"{self.place} ({self.name})"
         rest = {key: value for key, value in self._written.items() if value is not True}
         self.reader.rest(rest, f"{at}.", self._asked, hint=False)  # Volcano has more switches than are asked for
@@ -226,7 +210,7 @@ class _Plugin:
         self.reader.rest(told, f"{at}.arguments.", self._honoured, _REASONS, hint=False)
 
     def number(self, key: str, default: float, *, whole: bool = True) -> float:
-        """A number, also one written as text, as the plug-ins take it; below 0 it is the default."""
+        """Numbers may be texts, as the plug-ins take them; below 0 it is the default."""
         value = self.get(key)
         if value is None:
             return default
@@ -240,12 +224,10 @@ class _Plugin:
         return found if found >= 0 else default
 
     def names(self, key: str) -> list[str]:
-        """A list in one text, separated by commas."""
         text = self.reader.text(self.get(key), f"{self.at}[{key}]")
         return [name for each in text.split(",") if (name := each.strip())]
 
     def resources(self, prefix: str) -> dict[str, int]:
-        """Weights of cpu, memory, and of the resources that are listed."""
         found = {name: int(self.number(f"{prefix}.{name}", 1)) for name in ("cpu", "memory")}
         for name in self.names(f"{prefix}.resources"):
             found[name] = int(self.number(f"{prefix}.resources.{name}", 1))
@@ -253,14 +235,12 @@ class _Plugin:
 
 
 def _is_default(key: str, value: object) -> bool:
-    """Whether an argument of the plug-in predicates says no more than what is done anyway."""
     if key == "predicate.CacheEnable":
         return True  # how quickly it is found out, not what
     return key.startswith("predicate.") and key.endswith("Enable") and value in (True, "true") and key not in _OFF
 
 
 def _actions(written: object, reader: ConfigReader) -> frozenset[str]:
-    """Actions, a list in one text, separated by commas."""
     names = [name.strip() for name in reader.text(written, "actions", _ACTIONS).split(",")]
     for name in names:
         if name not in _KNOWN_ACTIONS:
@@ -300,16 +280,16 @@ def _binpack(plugin: _Plugin | None) -> tuple[int, Mapping[str, int]]:
     return int(plugin.number(f"{_BINPACK}.weight", 1)), plugin.resources(_BINPACK)
 
 
-def _overcommit(plugin: _Plugin | None) -> Overcommit | None:
+def _overcommit(plugin: _Plugin | None) -> Mapping[str, float] | None:
     if plugin is None or not plugin.on("enqueue"):
         return None
-    default, prefix = Overcommit().factor, f"{_OVERCOMMIT}."
-    keys = [key for key in plugin.arguments if key.startswith(_OVERCOMMIT)]
-    factors = {key: plugin.number(key, default, whole=False) for key in keys}
+    keys = {_OVERCOMMIT, *(key for key in plugin.arguments if key.startswith(_OVERCOMMIT))}
+    factors = {key: plugin.number(key, _FACTOR, whole=False) for key in sorted(keys)}
     # A factor below 1 is the default, also one of a single resource.
-    factors = {key: factor if factor >= 1 else default for key, factor in factors.items()}
-    single = {key.removeprefix(prefix): factor for key, factor in factors.items() if key.startswith(prefix)}
-    return Overcommit(factors.get(_OVERCOMMIT, default), single)
+    return {
+        key.removeprefix(_OVERCOMMIT).removeprefix("."): factor if factor >= 1 else _FACTOR
+        for key, factor in factors.items()
+    }
 
 
 def _topology(plugin: _Plugin | None) -> TopologyWeights | None:

@@ -1,4 +1,4 @@
-"""The plug-in network-topology-aware: which HyperNodes are tried, and how they and their nodes score.
+"""The plug-in network-topology-aware: the HyperNodes that are tried, and scores of these and their nodes.
 
 Source: Volcano ``pkg/scheduler/plugins/network-topology-aware/network_topology_aware.go``.
 """
@@ -22,19 +22,7 @@ __all__ = ["TopologyAware", "TopologyWeights"]
 
 @dataclass(frozen=True, slots=True)
 class TopologyWeights:
-    """Arguments of the plug-in.
-
-    Parameters
-    ----------
-    weight
-        Of all its scores.
-    resources
-        Weight of each resource that counts for how full a HyperNode is.
-    normal_pods
-        Whether pods without a networkTopology fill the fuller HyperNode.
-    fading
-        How much less each higher tier counts for them.
-    """
+    """Arguments of the plug-in; ``fading`` is the factor of each higher tier for pods without a networkTopology."""
 
     weight: int = 1
     resources: Mapping[str, int] = field(default_factory=lambda: {"cpu": 1, "memory": 1})
@@ -53,24 +41,13 @@ class TopologyAware:
         self._columns = np.array([column for column, _ in counted], dtype=np.int64)
         self._weights = np.array([weight for _, weight in counted], dtype=np.float64)
 
-    # ------------------------------------------------------------------------------------------------------ gradients
-
     def gradients(
         self, wanted: Wanted | None, anchor: int | None, within: int, request: IntArray | None
     ) -> list[list[int]]:
-        """HyperNodes to try, tier by tier from below.
+        """HyperNodes to try, tier by tier from below, inside ``within``.
 
-        Parameters
-        ----------
-        wanted
-            What the scope asks; without a limit nothing but ``within`` is tried.
-        anchor
-            Where its placed pods are; None: nowhere. An anchor above the limit leaves nothing to try.
-        within
-            HyperNode that the caller is bound to.
-        request
-            What a HyperNode must have idle, or will have, at the start of the session; not asked of anchored scopes.
-            None: nothing.
+        An anchor, the HyperNode of placed pods, above the limit leaves nothing to try. Without an anchor a HyperNode
+        must have ``request`` idle, or will have it, at the start of the session.
         """
         limit = wanted.limit if wanted is not None else None
         if limit is None:
@@ -87,7 +64,7 @@ class TopologyAware:
         return bool((request <= idle)[asked].all() or (request <= future)[asked].all())
 
     def _root(self, anchor: int | None, within: int, limit: int) -> int | None:
-        """Highest ancestor of the anchor within the limit, cut with ``within``; None where nothing is left."""
+        """None where nothing is left."""
         if anchor is None:
             return within
         allowed = [each for each in self.domains.line(anchor) if self.domains.tier[each] <= limit]
@@ -97,8 +74,6 @@ class TopologyAware:
         if common == highest:
             return within
         return highest if common == within else None
-
-    # --------------------------------------------------------------------------------------------------------- scores
 
     def hyper_nodes(self, subjob: SubJob, candidates: Sequence[int]) -> FloatArray:
         """HyperNodeOrder: the fuller the better where the subjob fits; of the best those with more of its pods."""
@@ -110,7 +85,6 @@ class TopologyAware:
         return 100.0 * self.weights.weight * scores
 
     def _fullness(self, domain: int, request: IntArray) -> float:
-        """Weighted share of a HyperNode that is used with a request in it; 0 where it does not fit."""
         asked = request[self._columns]
         counts = asked > 0
         total = self._weights[counts].sum()
@@ -124,11 +98,7 @@ class TopologyAware:
         return sum(count for node, count in subjob.running.items() if domain in self.domains.path[node])
 
     def nodes(self, subjob: SubJob, anchor: int | None, task: Task, nodes: IntArray) -> FloatArray:
-        """BatchNodeOrder of feasible nodes: near to the anchor for pods with a networkTopology, full HyperNodes for all
-        others.
-
-        ``anchor`` is where the subjob's pods are so far in this try; None: nowhere.
-        """
+        """BatchNodeOrder: near to the anchor for pods with a networkTopology, full HyperNodes for all others."""
         if subjob.wanted is not None:
             scores = self._near(subjob, anchor, nodes) if anchor is not None else np.zeros(len(nodes))
         elif self.weights.normal_pods:
@@ -166,7 +136,7 @@ class TopologyAware:
         return (domains.max_tier - domains.tier[common]) / (domains.max_tier - domains.min_tier)
 
     def _full(self, task: Task, nodes: IntArray) -> FloatArray:
-        """How full the HyperNodes of each node are, tier by tier; without one a node counts as full."""
+        """Without a HyperNode a node counts as full."""
         domains, total, weights = self.domains, np.zeros(len(nodes)), 0.0
         by_domain: dict[int, float] = {-1: 1.0}
         for tier in range(domains.min_tier, domains.max_tier + 1):

@@ -1,7 +1,6 @@
 """Naming blocks one by one: each is filled in whole numbers while the others may still be counted in fractions.
 
-The relaxation is so near the truth that this seldom costs anything: what is left when the last block is named has the
-value that was aimed for. Large things go first, what can be shared out stays for the end.
+Large things go first, those that can be shared out come last.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from placer.linear import ColumnSum
 from placer.methods.decomposed.master.measured import EqualBlocks, MeasuredInstance
@@ -18,17 +16,10 @@ from placer.methods.decomposed.master.program import CommonDomain, Key, MasterPr
 
 __all__ = ["Home", "HomeLayout", "dive"]
 
-#: How many nodes of its tree the solver may look at to fill one block, and how near is near enough: another filling
-#: is as good, only a smaller one may cost something later.
-NODES, NEAR = 1000, 0.3
-
 
 #: A domain, and whether it is one of its leaves that is meant.
 Home = tuple[int, bool]
 
-
-#: A block is given so long at least.
-LEAST_SECONDS = 1.0
 
 #: How much more than was aimed for may be where a block cannot be filled otherwise: in parts of a thousand of the first
 #: value aimed for, rounded up, and of the others as it is.
@@ -37,55 +28,24 @@ GIVING_UP = ((0, 0), (0, 1), (0, 2), (0, 8), (1, 1_000_000), (4, 1_000_000), (16
 #: After so many blocks it is given up where all would take three times the time at that pace: later ones take less.
 TRIED = 3
 
-#: With no more leaves than this a block's leaves are looked at one by one.
-FEW_LEAVES = 8
 
-
-@dataclass(frozen=True)
-class HomeLayout:
-    """Where everything has its smallest common domain.
-
-    Parameters
-    ----------
-    groups
-        Group to home.
-    sub_groups
-        Subgroup to home.
-    """
-
-    groups: Mapping[int, Home]
-    sub_groups: Mapping[int, Home]
+#: Group to home, and subgroup to home.
+HomeLayout = tuple[dict[int, Home], dict[int, Home]]
 
 
 def dive(
     measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
 ) -> HomeLayout | None:
-    """Find a layout that reaches the targets, or one that is as near as it comes.
+    """Find a layout that reaches the targets, or one that is as near as it comes; None: no time, or a block stays
+    empty.
 
-    Parameters
-    ----------
-    measured
-        The instance.
-    targets
-        ``locality`` and ``span`` to what they may be at most, without ``MeasuredInstance.standing``; the first ones
-        count more.
-    attempt
-        Another number leads to another layout. After the first one leaves are looked at one by one: slower, with less
-        ``span``.
-    left
-        Seconds that are left.
-
-    Returns
-    -------
-    HomeLayout or None
-        None where time ran out, or where no block can be filled.
+    ``targets``: limits without ``MeasuredInstance.standing``, the first ones count more. Another ``attempt`` leads to
+    another layout; after the first one leaves are looked at one by one: slower, with less ``span``.
     """
     return _Dive(measured, targets, attempt, left).layout()
 
 
 class _Dive:
-    """One dive: the blocks that are named, with what is in them, and those that are still counted together."""
-
     def __init__(
         self, measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
     ) -> None:
@@ -98,7 +58,6 @@ class _Dive:
         self.known: dict[Key, int] = {}
 
     def layout(self) -> HomeLayout | None:
-        """Name one block after the other, the roomiest of those that are most alike first."""
         here: dict[Key, int] = {}
         while self.rest:
             unit = self._next()
@@ -108,7 +67,7 @@ class _Dive:
                 return None
             here = found
             self.known.update({key: value for key, value in here.items() if blocks_of(key) == unit.blocks})
-        return _HomeAssigner(self.measured, here).layout()
+        return _layout(self.measured, here)
 
     def _next(self) -> EqualBlocks:
         unit = max(self.rest, key=lambda each: (len(each.blocks), each.room))
@@ -118,16 +77,14 @@ class _Dive:
         return self.measured.unit(unit.blocks[:1])
 
     def _filled(self, unit: EqualBlocks) -> dict[Key, int] | None:
-        """Fill one block in whole numbers; give the values of all columns."""
-        cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
+        cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= 8
         master = MasterProgram(self.measured, [*self.named, unit, *self.rest], self.known, unit if cut else None)
-        share = max(LEAST_SECONDS, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
+        share = max(1.0, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
         whole = {*([] if self.rest else master.columns.values()), *master.whole(unit)}
         point = _fill(master, _large(master, unit, self.worth), whole, self.aims, (share, self.left))
         return None if point is None else {key: round(point[column]) for key, column in master.columns.items()}
 
     def _hopeless(self) -> bool:
-        """Whether naming all blocks would take three times the time, at the pace of the first."""
         pace = self.begin - self.left()
         return len(self.named) == TRIED and pace * len(self.measured.blocks) > 3 * TRIED * self.begin
 
@@ -139,13 +96,12 @@ def _fill(
     aims: dict[str, int],
     seconds: tuple[float, Callable[[], float]],
 ) -> list[float] | None:
-    """Fill one block; where that cannot be with the values aimed for, these are given up as far as they must be."""
     rows, first = len(master.program.rows), next(iter(aims))
     share, left = seconds
     for part, more in GIVING_UP:
         for name, most in aims.items():
             master.program.at_most(master.value(name), most + (-(-part * most // 1000) if name == first else more))
-        found = master.program.point(large, whole, min(share, left()), NODES, NEAR)
+        found = master.program.point(large, whole, min(share, left()), nodes=1000, gap=0.3)
         if found is not None:
             values = {name: math.ceil(master.value(name).at(found.__getitem__) - 1e-6) for name in aims}
             aims.update({name: max(most, values[name]) for name, most in aims.items()})
@@ -157,7 +113,7 @@ def _fill(
 
 
 def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> ColumnSum:
-    """What lies in the block as a whole, negative, by the square of its volume."""
+    """Things that lie in the block as a whole, negative, by the square of their volume."""
     total = ColumnSum()
     for key, column in master.columns.items():
         spot = key[-1]
@@ -173,7 +129,6 @@ def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> 
 
 
 def _worth(measured: MeasuredInstance, attempt: int) -> list[float]:
-    """How much a kind counts: all the same at the first attempt, by chance more at others."""
     chance = random.Random(attempt)
     return [100 * (1 + (chance.random() if attempt else 0.0)) for _ in measured.kinds]
 
@@ -183,35 +138,30 @@ def _number(field: object) -> int:
     return field
 
 
-class _HomeAssigner:
-    """Gives groups and subgroups their homes when all blocks are named."""
+def _layout(measured: MeasuredInstance, values: Mapping[Key, int]) -> HomeLayout:
+    groups: dict[int, Home] = {}
+    subs: dict[int, Home] = {}
+    for number, kind in enumerate(measured.kinds):
+        by_spot: dict[CommonDomain, list[int]] = defaultdict(list)
+        for group, spot in zip(kind.members, _spots(values, (number,)), strict=True):
+            groups[group] = _home(spot)
+            by_spot[spot].append(group)
+        of_part = measured.subs_of(number)
+        for outer, here in by_spot.items():
+            for index in range(len(kind.parts)):
+                mine = [sub for group in here for sub in of_part[group][index]]
+                spots = _spots(values, (number, outer, index)) if outer.level else [outer] * len(mine)
+                subs.update((sub, _home(spot)) for sub, spot in zip(mine, spots, strict=True))
+    return groups, subs
 
-    def __init__(self, measured: MeasuredInstance, values: Mapping[Key, int]) -> None:
-        self.measured, self.values = measured, values
 
-    def layout(self) -> HomeLayout:
-        groups: dict[int, Home] = {}
-        subs: dict[int, Home] = {}
-        for number, kind in enumerate(self.measured.kinds):
-            by_spot: dict[CommonDomain, list[int]] = defaultdict(list)
-            for group, spot in zip(kind.members, self._spots((number,)), strict=True):
-                groups[group] = _home(spot)
-                by_spot[spot].append(group)
-            of_part = self.measured.subs_of(number)
-            for outer, here in by_spot.items():
-                for index in range(len(kind.parts)):
-                    mine = [sub for group in here for sub in of_part[group][index]]
-                    spots = self._spots((number, outer, index)) if outer.level else [outer] * len(mine)
-                    subs.update((sub, _home(spot)) for sub, spot in zip(mine, spots, strict=True))
-        return HomeLayout(groups, subs)
-
-    def _spots(self, prefix: tuple[object, ...]) -> list[CommonDomain]:
-        """A spot per thing, from the columns whose key is the prefix and a spot."""
-        found: list[CommonDomain] = []
-        for key, value in self.values.items():
-            if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):
-                found += [key[-1]] * value
-        return sorted(found)
+def _spots(values: Mapping[Key, int], prefix: tuple[object, ...]) -> list[CommonDomain]:
+    """A spot per thing, from the columns whose key is the prefix and a spot."""
+    found: list[CommonDomain] = []
+    for key, value in values.items():
+        if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):
+            found += [key[-1]] * value
+    return sorted(found)
 
 
 def _home(spot: CommonDomain) -> Home:

@@ -1,4 +1,4 @@
-"""What the master sees of an instance: one measure of room, groups that are equal by it, and the tree by levels."""
+"""The instance as the master sees it: one measure of room, groups that are equal by it, and the tree by levels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cached_property
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.dense import Dense
+from placer.dense.model import IntArray
+from placer.methods.exact.variables import fewest_rooms
 from placer.symmetry import grouped
 
 __all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: Leaves hold at most so many pieces: a flow through a leaf has as many nodes.
 MOST_PIECES = 512
@@ -27,19 +27,7 @@ PieceCounts = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, order=True)
 class MeasuredScope:
-    """Equal subgroups, or the group itself: what the tree asks about it.
-
-    Parameters
-    ----------
-    limit
-        Highest tier of its smallest common domain.
-    wanted
-        Whether it counts in O2.
-    pods, volume
-        How many there are, and how many pieces they take.
-    sizes
-        Pieces per pod to number of pods, ascending.
-    """
+    """Demands of equal subgroups, or of the group itself, on the tree; ``sizes``: pieces per pod to number of pods."""
 
     limit: int
     wanted: bool
@@ -50,19 +38,7 @@ class MeasuredScope:
 
 @dataclass(frozen=True)
 class MeasuredGroups:
-    """Groups that are equal by the measure.
-
-    Parameters
-    ----------
-    whole
-        All pods of a group.
-    parts
-        Its subgroups, and how many of each there are.
-    loose
-        Its pods in no subgroup.
-    members
-        Group indices.
-    """
+    """Groups that are equal by the measure, with the number of subgroups of each kind, and pods in no subgroup."""
 
     whole: MeasuredScope
     parts: tuple[tuple[MeasuredScope, int], ...]
@@ -74,14 +50,7 @@ class MeasuredGroups:
 class EqualBlocks:
     """Equal domains above the leaves, under the same domain; counted together as long as none has a name.
 
-    Parameters
-    ----------
-    blocks
-        The domains.
-    leaves
-        Room of a leaf to the number of such leaves in all blocks together.
-    room
-        Of one block.
+    ``leaves``: room of a leaf to the number of such leaves; ``room``: that of one block.
     """
 
     blocks: tuple[int, ...]
@@ -93,26 +62,9 @@ class EqualBlocks:
 class MeasuredInstance:
     """The tree and the groups in pieces of one resource.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    resource, piece
-        What is counted, and how much of it a piece is.
-    kinds
-        Groups that lie somewhere as a whole.
-    filler
-        Pods of which the tree asks nothing that is counted here: they only take room.
-    standing
-        Lowest ``locality`` and ``span`` of scopes that are not in ``kinds``: those with running pods.
-    leaf_tier
-        Tier of every leaf.
-    blocks
-        Domains right above leaves.
-    uppers
-        Domains above those, smaller ones first; of two that hold the same nodes only the lower one.
-    room
-        int64, shape (domains,): pieces.
+    ``blocks`` are domains right above leaves, ``uppers`` those above them, smaller ones first. ``filler`` pods only
+    take room. ``standing`` is the lowest ``locality`` and ``span`` of scopes with running pods, which are not in
+    ``kinds``.
     """
 
     dense: Dense
@@ -176,17 +128,12 @@ class MeasuredInstance:
 
     def fewest(self, volume: int, domain: int) -> int:
         """Fewest leaves of a domain that hold so many pieces: the largest first."""
-        tree, left, count = self.dense.domains, volume, 0
-        inside = [leaf for each in self.leaves.values() for leaf in each if self.inside(leaf, domain)]
-        assert tree.tier[domain] > self.leaf_tier
-        for leaf in sorted(inside, key=lambda each: -int(self.room[each])):
-            if left <= 0:
-                break
-            left, count = left - int(self.room[leaf]), count + 1
-        return count
+        assert self.dense.domains.tier[domain] > self.leaf_tier
+        leaves = (leaf for each in self.leaves.values() for leaf in each if self.inside(leaf, domain))
+        return fewest_rooms((int(self.room[leaf]) for leaf in leaves), volume)
 
     def bins(self, kind: int, domain: int) -> int:
-        """Leaves of a domain that the subgroups of a group touch at least, if each lies in one of them.
+        """Least number of leaves for the subgroups of a group, if each lies in one of them.
 
         Of subgroups of more than 1 / (n + 1) of a leaf, no leaf holds more than n.
         """
@@ -201,7 +148,7 @@ class MeasuredInstance:
 
 
 def measure_instance(dense: Dense) -> MeasuredInstance | None:
-    """See the instance through the measure that is asked for most; None where the tree is not even enough.
+    """Measure by the resource that is asked for most; None where the tree is not even enough.
 
     All leaves must have one tier, nodes must be in leaves only, and the domains right above leaves must have one tier.
     """
@@ -218,7 +165,6 @@ def measure_instance(dense: Dense) -> MeasuredInstance | None:
 
 
 def _levels(dense: Dense) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Blocks and the domains above them, or None."""
     tree, leaves = dense.domains, np.unique(dense.leaf)
     if not len(leaves) or tree.root in leaves or len(np.unique(tree.tier[leaves])) > 1:
         return None
@@ -233,7 +179,6 @@ def _levels(dense: Dense) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 
 
 def _measure(dense: Dense) -> tuple[int, int] | None:
-    """Choose the resource that is asked for most in proportion to its room, in pieces that are small enough."""
     sizes = np.array([one.size for one in dense.classes], dtype=np.int64)
     tree, best = dense.domains, None
     leaves = np.unique(dense.leaf)
@@ -257,8 +202,6 @@ def _pieces(asked: list[int]) -> Iterator[int]:
 
 
 class _Measurer:
-    """Sees groups and scopes in pieces of one resource."""
-
     def __init__(self, dense: Dense, resource: int, piece: int) -> None:
         self.dense, self.resource, self.piece = dense, resource, piece
         self.requests = (dense.requests[:, resource] // piece).tolist()
@@ -288,12 +231,10 @@ class _Measurer:
         )
 
     def _scopes(self, number: int) -> list[int]:
-        """Scope of a group and of its subgroups."""
         group = self.dense.groups[number]
         return [group.scope, *(self.dense.sub_groups[sub].scope for sub in group.sub_groups)]
 
     def _key(self, number: int) -> tuple[MeasuredScope, tuple[tuple[MeasuredScope, int], ...], PieceCounts]:
-        """What the tree asks of a group: of all its pods, of its subgroups, and its pods that are in none."""
         whole, *parts = map(self.part, self._scopes(number))
         loose = [index for index in self.dense.groups[number].classes if self.dense.classes[index].sub_group < 0]
         return whole, tuple(sorted(Counter(parts).items())), self._sizes(loose)
@@ -309,7 +250,6 @@ class _Measurer:
         return tuple(sorted(found.items()))
 
     def part(self, scope: int) -> MeasuredScope:
-        """What the tree asks about a scope."""
         one = self.dense.scopes[scope]
         sizes = self._sizes(one.classes)
         limit = self.top if one.limit is None else one.limit
@@ -317,7 +257,7 @@ class _Measurer:
         return MeasuredScope(limit, one.wanted, pods, volume, sizes)
 
     def _least(self, scope: int) -> int:
-        """Pods times the tier that they have in any case: that of what runs, the lowest one else."""
+        """Least pods times tier: the tier of running pods, else the lowest one."""
         one, tree = self.dense.scopes[scope], self.dense.domains
         if not one.wanted:
             return 0
@@ -326,7 +266,6 @@ class _Measurer:
         return lowest * (len(one.bound) + sum(self.dense.classes[index].size for index in one.classes))
 
     def _leaves(self, scope: int) -> int:
-        """Leaves that are touched in any case."""
         one = self.dense.scopes[scope]
         if not one.wanted:
             return 0

@@ -1,9 +1,7 @@
-"""The master problem: how many equal groups have their smallest common domain where, and whether leaves hold that.
+"""The master problem: equal groups counted by smallest common domain, and whether leaves hold them.
 
-Leaves are bins, and a flow through their pieces says how they are filled with what lies in one leaf entirely; blocks
-above them likewise, with what lies in one block but in no leaf. What lies in neither takes what is left in leaves,
-pods of each size where so much is left. Equal blocks are counted together until they are named one by one: with none
-named the least value is a bound that holds for the instance, with all named it is nearly a placement.
+Leaves are bins, filled by a flow through their pieces; blocks above them likewise. Equal blocks are counted together
+until they are named one by one: with none named the least value is a bound, with all named it is nearly a placement.
 """
 
 from __future__ import annotations
@@ -20,24 +18,17 @@ from placer.methods.decomposed.master.measured import (
     MeasuredScope,
     PieceCounts,
 )
+from placer.methods.events import TooLarge
 
-__all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "TooWide", "add_arc_flow"]
+__all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "add_arc_flow"]
 
 
 @dataclass(frozen=True)
 class ArcFlow:
     """Ways to fill bins of one room: paths through their pieces, an arc for an item, the larger items first.
 
-    There are as many paths as bins. A bin of 4 pieces with items of 2 and 1 is the path 0, 2, 3, which ends at 3.
-
-    Parameters
-    ----------
-    arcs
-        (from, to, column): how many paths have an item of ``to - from`` pieces there.
-    ends
-        (piece, column): how many paths end there; what is left of their bins is room - piece.
-    room, bins
-        Pieces of a bin, and how many bins there are.
+    A bin of 4 pieces with items of 2 and 1 is the path 0, 2, 3, which ends at 3. ``arcs`` are (from, to, column) and
+    ``ends`` (piece, column): the columns count paths.
     """
 
     arcs: tuple[tuple[int, int, int], ...]
@@ -58,7 +49,7 @@ class ArcFlow:
         return found
 
     def remaining(self, size: int) -> Iterator[tuple[int, int]]:
-        """Column and coefficient of how many pieces of a size are left beside the items."""
+        """Column and coefficient of the number of pieces of a size that are left next to the items."""
         for piece, column in self.ends:
             count = (self.room - piece) // size
             if count:
@@ -92,21 +83,9 @@ def add_arc_flow(program: IntegerProgram, room: int, bins: int, volumes: Collect
 MOST_COLUMNS = 80_000
 
 
-class TooWide(Exception):
-    """The master would have too many columns."""
-
-
 @dataclass(frozen=True, order=True)
 class CommonDomain:
-    """Where something has its smallest common domain.
-
-    Parameters
-    ----------
-    level
-        0: in a leaf of a unit; 1: in a block of a unit; 2: in a domain above.
-    domains
-        The blocks of the unit, or the one domain above.
-    """
+    """A smallest common domain: of level 0 a leaf, of 1 a block of a unit; of 2 a domain above."""
 
     level: int
     domains: tuple[int, ...]
@@ -120,28 +99,8 @@ Key = tuple[object, ...]
 class MasterProgram:
     """One program.
 
-    Parameters
-    ----------
-    measured
-        The instance.
-    units
-        How its blocks are counted.
-    known
-        Values of all columns that concern units whose content is settled: nothing more is said about how those are
-        filled.
-    apart
-        A unit of one block whose leaves are looked at one by one, so that ``span`` says more.
-
-    Attributes
-    ----------
-    columns
-        Key to column; a settled unit has none where ``known`` says 0.
-    locality, span
-        The values, without what ``MeasuredInstance.standing`` says.
-    flows
-        Unit to how its leaves are filled.
-    pieces
-        Columns of what lies in a block and which of its leaves it touches.
+    ``known`` has the values of all columns of settled units, which get no rows of their own; ``apart`` is a unit of one
+    block whose leaves are looked at one by one, so that ``span`` is tighter.
     """
 
     def __init__(
@@ -176,7 +135,6 @@ class MasterProgram:
         self._known_cuts()
 
     def _known_cuts(self) -> None:
-        """Leaves that cut groups touch in blocks whose content is settled."""
         for key in self.known:
             more = self._column(key, self.known[key]) if key[1] == "more" else None
             if more is not None:
@@ -185,7 +143,6 @@ class MasterProgram:
     # Where things may be
 
     def _all_spots(self) -> list[tuple[CommonDomain, int, int]]:
-        """Spots with their tier and room, lower ones first."""
         measured, tree = self.measured, self.measured.dense.domains
         found = [
             (CommonDomain(0, unit.blocks), measured.leaf_tier, max(room for room, _ in unit.leaves))
@@ -197,7 +154,6 @@ class MasterProgram:
         ]
 
     def _able(self, part: MeasuredScope, outer: CommonDomain | None = None) -> list[tuple[CommonDomain, int]]:
-        """Spots, with their tiers, where a part may be whose group is at ``outer``."""
         return [
             (spot, tier)
             for spot, tier, room in self._spots
@@ -210,12 +166,12 @@ class MasterProgram:
         return self.measured.inside(spot.domains[0], outer.domains[0])
 
     def _column(self, key: Key, most: int) -> int | None:
-        """Make a column; None where it is known to be 0."""
+        """None where it is known to be 0."""
         known = self.known.get(key)
         if blocks_of(key) in self.settled and not known:
             return None
         if len(self.program.upper) > MOST_COLUMNS:
-            raise TooWide
+            raise TooLarge(f"master: more than {MOST_COLUMNS:,} columns")
         column = self.columns[key] = self.program.column(most)
         if known is not None:
             self.program.equal(ColumnSum().add(1, column), known)
@@ -238,10 +194,8 @@ class MasterProgram:
         self.program.equal(here, many)
 
     def _place_parts(self, number: int, spot: CommonDomain, groups: int) -> None:
-        """Subgroups of groups at one spot, and the leaves that these touch in all.
-
-        Subgroups that lie in one leaf each are bins' items: a group needs so many bins for all of them, and one bin
-        less for each that does not lie in one leaf.
+        """Subgroups that lie in one leaf each are items of bins: a group needs so many bins for all of them, and one
+        bin less for each that does not lie in one leaf.
         """
         kind, apart = self.measured.kinds[number], ColumnSum()
         many = len(kind.members)
@@ -261,10 +215,7 @@ class MasterProgram:
         row: ColumnSum,
         apart: ColumnSum,
     ) -> None:
-        """Subgroups of one kind whose groups are at one spot.
-
-        ``row`` counts them, negative; ``apart`` gets those that do not lie in one leaf, negative.
-        """
+        """``row`` counts the subgroups, negative; ``apart`` gets those that do not lie in one leaf, negative."""
         outer = key[1]
         for spot, tier in self._able(part, outer):
             parts = self._column((*key, spot), most)
@@ -280,13 +231,12 @@ class MasterProgram:
         self.program.equal(row, 0)
 
     def _count(self, part: MeasuredScope, spot: CommonDomain, tier: int, column: int, each: int = 1) -> None:
-        """What so many parts at a spot add to the values."""
         if part.wanted and part.pods:
             self.locality.add(each * part.pods * tier, column)
             self.span.add(each * self._leaves(part, spot), column)
 
     def _leaves(self, part: MeasuredScope, spot: CommonDomain) -> int:
-        """Leaves that a part touches at least: two where its smallest common domain is no leaf."""
+        """Two leaves at least where the smallest common domain is no leaf."""
         if spot.level == 0:
             return 1
         key = (part.volume, spot.domains[0])
@@ -295,12 +245,10 @@ class MasterProgram:
         return self._fewest[key]
 
     def _item(self, part: MeasuredScope, spot: CommonDomain, column: int) -> None:
-        """It lies in one leaf or block as a whole."""
         if part.volume and spot.level < 2:
             self._items[spot.level, spot.domains][part.volume].add(1, column)
 
     def _pods(self, sizes: PieceCounts, spot: CommonDomain, column: int) -> None:
-        """Pods that go wherever in the spot room is left in leaves."""
         for size, count in sizes:
             if size and spot.level == 1:
                 self._beside[spot.domains][size].add(count, column)
@@ -308,7 +256,6 @@ class MasterProgram:
                 self._above[spot.domains[0], size].add(count, column)
 
     def _filler(self) -> None:
-        """Pods that may be anywhere: in the largest domain there is."""
         top = max((*self.measured.blocks, *self.measured.uppers), key=lambda each: int(self.measured.room[each]))
         for size, count in self.measured.filler:
             if size:
@@ -317,7 +264,6 @@ class MasterProgram:
     # What fits
 
     def _share(self) -> None:
-        """What lies in a domain above is shared out among the units in it."""
         for domain, size in sorted({*self._above, *self._loose}):
             here = self._above[domain, size]
             total = ColumnSum(list(here.variables), [-each for each in here.coefficients])
@@ -330,7 +276,6 @@ class MasterProgram:
             self.program.equal(total, self._loose[domain, size])
 
     def _fill(self, unit: EqualBlocks) -> None:
-        """Leaves hold what lies in one of them, blocks what lies in one of them; the rest goes beside it."""
         items = self._items[0, unit.blocks]
         leaves = unit.leaves if unit != self.apart else [(room, 1) for room, bins in unit.leaves for _ in range(bins)]
         flows = self.flows[unit] = [add_arc_flow(self.program, room, bins, list(items)) for room, bins in leaves]
@@ -348,7 +293,6 @@ class MasterProgram:
         self._rest_of(self._beside[unit.blocks], flows)
 
     def _match(self, items: dict[int, ColumnSum], flows: Sequence[ArcFlow]) -> None:
-        """There are as many items of a volume as arcs."""
         used = [flow.used() for flow in flows]
         for volume, here in items.items():
             total = ColumnSum(list(here.variables), list(here.coefficients))
@@ -357,7 +301,6 @@ class MasterProgram:
             self.program.equal(total, 0)
 
     def _rest_of(self, beside: Mapping[int, ColumnSum], flows: Sequence[ArcFlow]) -> None:
-        """Pods beside the items: in pieces of each size there is only so much left."""
         for least in self.measured.sizes:
             row = ColumnSum()
             for size, here in beside.items():
@@ -370,7 +313,6 @@ class MasterProgram:
                 self.program.at_most(row, 0)
 
     def _cut(self, unit: EqualBlocks, flows: Sequence[ArcFlow]) -> None:
-        """Groups without subgroups that lie in the block are cut into pieces, one per leaf that they touch."""
         beside: list[dict[int, ColumnSum]] = [defaultdict(ColumnSum) for _ in flows]
         spot = CommonDomain(1, unit.blocks)
         for number, kind in enumerate(self.measured.kinds):
@@ -383,7 +325,7 @@ class MasterProgram:
     def _cut_groups(
         self, number: int, spot: CommonDomain, groups: int, leaves: Sequence[tuple[ArcFlow, dict[int, ColumnSum]]]
     ) -> None:
-        """Cut the groups of one kind that lie in a block; ``leaves`` has what goes beside the items of each leaf."""
+        """``leaves`` has the pods next to the items of each leaf."""
         kind = self.measured.kinds[number]
         touched = ColumnSum().add(-self._leaves(kind.whole, spot), groups)
         pods = {size: ColumnSum().add(-count, groups) for size, count in kind.loose if size}
@@ -403,7 +345,6 @@ class MasterProgram:
         pods: Mapping[int, ColumnSum],
         there: Mapping[int, ColumnSum],
     ) -> int:
-        """Make the column that says how many groups of a kind touch a leaf, and those of their pods there."""
         many = len(self.measured.kinds[number].members)
         touches, volume = self.program.column(many), ColumnSum()
         for size, row in pods.items():
@@ -421,7 +362,7 @@ class MasterProgram:
         return self.locality if name == "locality" else self.span
 
     def whole(self, unit: EqualBlocks) -> set[int]:
-        """Columns that concern a unit, and those that say which groups lie above all units."""
+        """Columns of a unit, and those of groups above all units."""
         found = {column for key, column in self.columns.items() if blocks_of(key) == unit.blocks}
         found |= {self.columns[key] for key in self.columns if len(key) == 2 and blocks_of(key) is None}
         return found.union(self.pieces, *(flow.columns for flow in self.flows.get(unit, ())))

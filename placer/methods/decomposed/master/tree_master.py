@@ -1,6 +1,6 @@
-"""What a search asks the master: a bound on ``locality`` or ``span``, and a placement that reaches it.
+"""Answers of the master: a bound on ``locality`` or ``span``, and a placement that reaches it.
 
-From a layout to a placement it is the exact model, with every home given but for which leaf of a block it is.
+The placement comes from the exact model, with every home given except the leaf within a block.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from placer.bounds import NamedBound
 from placer.dense import Dense, Solution
 from placer.methods.decomposed.master.dive import Home, HomeLayout, dive
 from placer.methods.decomposed.master.measured import MeasuredInstance, measure_instance
-from placer.methods.decomposed.master.program import MasterProgram, TooWide
+from placer.methods.decomposed.master.program import MasterProgram
 from placer.methods.events import TooLarge
 from placer.methods.exact.search import ExactModel
 from placer.methods.exact.variables import Bundle
@@ -28,27 +28,9 @@ __all__ = ["TreeMaster", "place"]
 def place(
     dense: Dense, layout: HomeLayout, values: Sequence[int], criterion: int, solver: cp_model.CpSolver, seconds: float
 ) -> Solution | None:
-    """Find a placement with this layout.
+    """Find a placement with this layout; None where there is none, or where none was found.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    layout
-        Homes of groups and subgroups.
-    values
-        Of the answer in hand; those before ``locality`` and ``span`` are kept.
-    criterion
-        What is made good; the layout decides the values before it that concern the tree.
-    solver
-        Set up with its limits.
-    seconds
-        How long building the model may take.
-
-    Returns
-    -------
-    Solution or None
-        None where there is none with this layout, or where none was found.
+    Values of ``criterion`` before ``locality`` and ``span`` are kept; the layout decides the others before it.
     """
     try:
         model = ExactModel(dense, seconds=seconds)
@@ -59,7 +41,7 @@ def place(
             model.keep(before, values[before])
     model.fill()
     for index, bundle in enumerate(model.variables.all):
-        _settle(model, index, bundle, layout.groups if bundle.policy < 0 else layout.sub_groups)
+        _settle(model, index, bundle, layout[bundle.policy >= 0])
     model.aim(criterion)
     status = solver.solve(model.proto)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -68,7 +50,6 @@ def place(
 
 
 def _settle(model: ExactModel, index: int, bundle: Bundle, homes_of: Mapping[int, Home]) -> None:
-    """Say how many members of a bundle have their home where; which leaf of a domain stays open."""
     homes = model.variables.homes[index]
     if not homes or any(member not in homes_of for member in bundle.members):
         return
@@ -86,32 +67,22 @@ def _settle(model: ExactModel, index: int, bundle: Bundle, homes_of: Mapping[int
 
 
 def _named(dense: Dense, domain: int) -> Home:
-    """A leaf goes by the name of the domain above it."""
     leaf = domain in dense.leaf
     return (int(dense.domains.parent[domain]) if leaf else domain, leaf)
 
 
 def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | None:
-    """The home, else the smallest known domain that holds it: where only the limit counts, that is all there is."""
+    """The home, else the smallest known domain that holds it: where only the limit counts, there is no other."""
     above = ((domain, False) for domain in model.variables.path(home[0]))
     return next((each for each in (home, *above) if each in known), None)
 
-
-#: After so many attempts without a placement no more are made: what decides there is not counted.
-FRUITLESS = 2
 
 #: The values that it knows.
 NAMES = ("locality", "span")
 
 
 class TreeMaster:
-    """The master of one instance; who asks has to know that the values before leave no pod out.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    """
+    """The master of one instance; the values before must leave no pod out."""
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
@@ -122,29 +93,16 @@ class TreeMaster:
 
     @cached_property
     def sees_equal_blocks(self) -> bool:
-        """Whether some domains right above leaves are equal, so that counting them together says more than naming."""
+        """Whether some domains right above leaves are equal, so that counting them together tells more than naming."""
         return self.measured is not None and len(self.measured.units()) < len(self.measured.blocks)
 
     def knows(self, criterion: int) -> bool:
-        """Whether it can say anything about a value."""
+        """Whether it has an answer for a value."""
         return self.measured is not None and self.dense.criteria[criterion][0] in NAMES
 
     def bound(self, criterion: int, values: Sequence[int], seconds: float) -> NamedBound | None:
-        """Bound a value among the placements that equal ``values`` on those before it and place everything.
-
-        Parameters
-        ----------
-        criterion
-            Of ``locality`` or ``span``.
-        values
-            Of the answer in hand.
-        seconds
-            How long it may take.
-
-        Returns
-        -------
-        NamedBound or None
-            None where nothing was found out.
+        """Bound a value among the placements that equal ``values`` on those before it and place everything; None: no
+        bound.
         """
         context = tuple(values[:criterion])
         if (criterion, context) not in self._bounds:
@@ -160,7 +118,7 @@ class TreeMaster:
             return None
         try:
             master = MasterProgram(self.measured, self.measured.units())
-        except TooWide:
+        except TooLarge:
             self.measured = None
             return None
         for before, most in self._targets(criterion, values).items():
@@ -169,7 +127,6 @@ class TreeMaster:
         return None if least is None else least + self.measured.standing[NAMES.index(name)]
 
     def _targets(self, criterion: int, values: Sequence[int]) -> dict[str, int]:
-        """What the values of the tree before a criterion may be at most, without what stands."""
         assert self.measured is not None
         standing = dict(zip(NAMES, self.measured.standing, strict=True))
         pairs = zip(self.dense.criteria[:criterion], values, strict=False)
@@ -180,17 +137,10 @@ class TreeMaster:
     ) -> Solution | None:
         """Look for a placement that is as good as the bound, on this value and the next one of the tree.
 
-        Parameters
-        ----------
-        criterion, values
-            As for :meth:`bound`, which must have been asked.
-        seconds
-            How long it may take without the solver's time.
-        solver
-            For the placement, with its limits.
+        :meth:`bound` must have been asked; ``seconds`` are without the time of the solver.
         """
         bound = self._bounds.get((criterion, tuple(values[:criterion])))
-        if self.measured is None or bound is None or self.fruitless >= FRUITLESS:
+        if self.measured is None or bound is None or self.fruitless >= 2:
             return None
         end = time.monotonic() + seconds
 

@@ -1,9 +1,4 @@
-"""Relax and fix: a full cluster is packed leaf by leaf while all pods that nothing ties are packed everywhere at once.
-
-Belongs here: what has to lie in one leaf (``packing_problem``), what has been fixed and the room that is left
-(``packing_state``), the integer program of a step (``leaf_program``), and the search (``search``). Does not: packing of
-independent pods alone (``column_generation``), and what the tree costs (``master``).
-"""
+"""Relax and fix: a full cluster is packed leaf by leaf, and all pods that nothing ties are packed everywhere."""
 
 from __future__ import annotations
 

@@ -1,29 +1,7 @@
-"""The integer program of a step: a few leaves exactly, and everything else as one pool.
+"""The integer program of a step: a few leaves exactly, and everything else as one pool (``models/decomposed.md``).
 
-In the leaves it is decided which items they hold and how each of their nodes is filled. All other nodes are a *pool*:
-nodes that may be filled alike are counted together, and items that are not fixed yet are there as if their pods were
-loose. So a step sees whether all that is left has room, to the last pod, while it fixes the items of a few leaves.
-
-============================================ =====================================================================
-variable                                     meaning
-============================================ =====================================================================
-``filled[r, k, f]``                          nodes of kind k in region r of the pool with filling f
-``filled[l, k, f]``                          the same in a leaf l of the step
-``items[l, i]``                              items of kind i in leaf l
-``spare[l, s]``                              loose pods of shape s that leaf l has room for beside them
-``home[p, d]``                               0/1: part p, of which nothing is fixed, has its home in domain d
-``packed[b]``                                gangs of bundle b that are packed, where not all have to be
-============================================ =====================================================================
-
-==================================================================================== ================================
-row                                                                                  for
-==================================================================================== ================================
-sum over f of ``filled`` = nodes of the kind                                         each region or leaf, each kind
-sum of f[s] filled >= spare[l, s] + sum of i[s] items                                each leaf and shape
-sum of f[s] filled in the pool + spare + sum of i[s] items >= pods of s that are left each shape
-the same over the pool and the leaves of a domain >= what has its home there         each domain and shape
-items[l, i] <= items of the kind that are left; 0 where the part's home is elsewhere  each leaf and kind
-==================================================================================== ================================
+Nodes of the *pool* that may be filled alike are counted together, and the pods of items that are not fixed yet count as
+loose. So a step sees whether all pods have room while it fixes the items of a few leaves.
 
 Source of the method, *relax and fix*: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006),
 section 3.6; there the variables that are not fixed yet are continuous, here they are counts of a smaller program.
@@ -31,9 +9,9 @@ section 3.6; there the variables that are not fixed yet are continuous, here the
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -48,67 +26,29 @@ from placer.methods.decomposed.relax_and_fix.packing_problem import (
     PackedGang,
 )
 from placer.methods.decomposed.relax_and_fix.packing_state import PackingState
+from placer.methods.exact.variables import Linear, limited_solver, solver_form
 
 __all__ = ["PackingProgram"]
 
-#: How much more an item counts whose gang has a home, since it may be in few leaves only; and has to be packed besides.
-HOMED, HOMED_AND_REQUIRED = 3, 5
 
-#: Steps end when they are this near to their optimum; those that decide anew what was fixed before have to be nearer.
-GAP, HINTED_GAP = 0.1, 0.01
+#: Shape to a sum of its pods.
+Rows: TypeAlias = defaultdict[int, Linear]
 
 
-class _Terms:
-    """A sum of coefficient times variable per shape."""
-
-    def __init__(self) -> None:
-        self._variables: dict[int, list[IntVar]] = defaultdict(list)
-        self._coefficients: dict[int, list[int]] = defaultdict(list)
-
-    def add(self, content: Iterable[tuple[int, int]], variable: IntVar) -> None:
-        """Add a variable, so often for each shape as a content says."""
-        for shape, count in content:
-            self._variables[shape].append(variable)
-            self._coefficients[shape].append(count)
-
-    def of(self, shape: int) -> LinearExpr:
-        """The sum for a shape."""
-        return LinearExpr.weighted_sum(self._variables[shape], self._coefficients[shape])
-
-
-class _Demand:
-    """Pods per shape that need room: certainly, or where a variable is 1."""
-
-    def __init__(self) -> None:
-        self._certain, self._possible = Counter[int](), _Terms()
-
-    def add(self, pods: Mapping[int, int], column: IntVar | None = None) -> None:
-        """Add pods by shape, so often as a variable says where there is one."""
+def _add(rows: Rows, content: Iterable[tuple[int, int]], column: IntVar | None) -> None:
+    """Add pods by shape to rows, as often as a variable says where there is one."""
+    for shape, count in content:
         if column is None:
-            self._certain.update(pods)
+            rows[shape].constant += count
         else:
-            self._possible.add(pods.items(), column)
-
-    def of(self, shape: int) -> cp_model.LinearExprT:
-        """The sum for a shape."""
-        return self._certain[shape] + self._possible.of(shape)
+            rows[shape].add(count, column)
 
 
 class PackingProgram:
-    """One program.
+    """One program: of some leaves, or of none with everything in the pool.
 
-    Parameters
-    ----------
-    state
-        What is fixed.
-    gangs
-        Whose items and loose pods are to be packed.
-    leaves
-        The leaves of the step; none: everything is in the pool.
-    optional
-        Whether gangs that are not required may be left out.
-    blamed
-        How often items of a content were left before: by so much more they count.
+    ``optional``: gangs that are not required may be left out. ``blamed``: how often items of a content were left
+    before.
     """
 
     def __init__(
@@ -129,8 +69,8 @@ class PackingProgram:
         self._home = self._home_choices(optional)
         self._region = self._regions()
         self._filled: dict[tuple[int, int], list[tuple[Filling, IntVar]]] = {}
-        self._in_region: dict[int, _Terms] = defaultdict(_Terms)
-        self._in_leaf: dict[int, _Terms] = {leaf: _Terms() for leaf in leaves}
+        self._in_region: dict[int, Rows] = defaultdict(lambda: defaultdict(Linear))
+        self._in_leaf: dict[int, Rows] = {leaf: defaultdict(Linear) for leaf in leaves}
         self.items: dict[tuple[int, ItemKind], IntVar] = {}
         self._pool()
         for leaf in leaves:
@@ -141,7 +81,6 @@ class PackingProgram:
         self._rows()
 
     def _items_left(self) -> Counter[ItemKind]:
-        """Kinds of items of these gangs that are not fixed: all of theirs less what is."""
         fixed = Counter(item.kind for items in self.state.fixed.values() for item in items)
         mine = Counter(kind for gang in self.gangs for kind, _ in gang.items)
         return mine - fixed
@@ -151,7 +90,6 @@ class PackingProgram:
         return part.homes if home is None else (home,)
 
     def _home_choices(self, optional: bool) -> dict[tuple[int, int], IntVar]:
-        """Scope and home to whether it has it, where that is open."""
         found = {}
         for scope, homes in self._homes.items():
             if len(homes) > 1 or (optional and not self._problem.homed[scope][1].required):
@@ -159,7 +97,6 @@ class PackingProgram:
         return found
 
     def _regions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Per node the smallest domain that may be somebody's home, or the virtual root."""
         tree = self._problem.dense.domains
         wanted = {home for homes in self._homes.values() for home in homes}
         region = np.full(len(self._problem.dense.nodes), tree.root, dtype=np.int64)
@@ -176,8 +113,8 @@ class PackingProgram:
         for region in sorted(nodes):
             self._fill(region, nodes[region], self._in_region[region])
 
-    def _fill(self, where: int, nodes: Iterable[int], terms: _Terms) -> None:
-        """Say how nodes of a region, or of a leaf (by its negative number), are filled."""
+    def _fill(self, where: int, nodes: Iterable[int], rows: Rows) -> None:
+        """``where`` is a region, or a leaf by its negative number."""
         for kind, many in sorted(self.state.count(nodes).items()):
             fillings = self.state.fillings[kind]
             if fillings == ((),):
@@ -185,12 +122,12 @@ class PackingProgram:
             columns = [(filling, self.model.new_int_var(0, many, "")) for filling in fillings]
             self.model.add(LinearExpr.sum([column for _, column in columns]) == many)
             for filling, column in columns:
-                terms.add(filling, column)
+                _add(rows, filling, column)
             self._filled[where, kind] = columns
 
     def _leaf(self, leaf: int) -> None:
-        """Say what a leaf of the step holds."""
-        nodes, room = self._problem.leaves[leaf], _Terms()
+        nodes = self._problem.leaves[leaf]
+        room: Rows = defaultdict(Linear)
         self._fill(~leaf, nodes, room)
         most = Counter[int]()
         for number, many in self.state.count(nodes).items():
@@ -199,23 +136,20 @@ class PackingProgram:
         held = self._items(leaf, most)
         for shape, count in most.items():
             spare = self.model.new_int_var(0, count, "")
-            self._in_leaf[leaf].add([(shape, 1)], spare)
-            room.add([(shape, -1)], spare)
-            self.model.add(room.of(shape) >= held.of(shape))
+            self._in_leaf[leaf][shape].add(1, spare)
+            self._at_most(held[shape], room[shape].add(-1, spare))
 
-    def _items(self, leaf: int, most: Mapping[int, int]) -> _Terms:
-        """How many items of each kind a leaf holds that has room for so many pods of each shape; their pods."""
-        held = _Terms()
+    def _items(self, leaf: int, most: Mapping[int, int]) -> Rows:
+        held: Rows = defaultdict(Linear)
         for kind, left in self._left.items():
             many = min([left, *(most.get(shape, 0) // count for shape, count in kind.content)])
             if many and self._may_be(kind, leaf):
                 self.items[leaf, kind] = column = self.model.new_int_var(0, many, "")
-                held.add(kind.content, column)
+                _add(held, kind.content, column)
                 self._at_home(kind.scope, leaf, column, many)
         return held
 
     def _no_more_than_left(self) -> None:
-        """No more items of a kind are in leaves than are left."""
         columns: dict[ItemKind, list[IntVar]] = defaultdict(list)
         for (_, kind), column in self.items.items():
             columns[kind].append(column)
@@ -223,24 +157,20 @@ class PackingProgram:
             self.model.add(LinearExpr.sum(mine) <= self._left[kind])
 
     def _most(self, kind: int) -> Counter[int]:
-        """Shape to how many of them a node of a kind holds at most."""
         most = Counter[int]()
         for filling in self.state.fillings[kind]:
             most |= Counter(dict(filling))
         return most
 
     def _may_be(self, kind: ItemKind, leaf: int) -> bool:
-        """Whether the step may fix items of a kind in a leaf."""
         return kind.scope == ANYWHERE or any(self._problem.within(leaf, home) for home in self._homes[kind.scope])
 
     def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
-        """Only where the home of a part is may its items be."""
         for home in self._homes.get(scope, ()):
             if (scope, home) in self._home and self._problem.within(leaf, home):
                 self.model.add(column <= many * self._home[scope, home])
 
     def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[PackedGang, ...]]]:
-        """How many gangs of a bundle are packed, by number of the bundle; what has to be packed gets one home."""
         found: dict[int, tuple[IntVar, tuple[PackedGang, ...]]] = {}
         bundles: dict[object, list[PackedGang]] = defaultdict(list)
         groups = self._problem.dense.groups
@@ -262,13 +192,11 @@ class PackingProgram:
         return found
 
     def _home_columns(self, gang: PackedGang) -> list[list[IntVar]]:
-        """Per part of a gang whose home is open, a variable for each home."""
         found = ([self._home.get((part.scope, home)) for home in part.homes] for part in gang.homed)
         columns = ([column for column in each if column is not None] for each in found)
         return [each for each in columns if each]
 
     def _in_queues(self, gang: PackedGang) -> tuple[int, ...]:
-        """What a gang takes of each capability (C11)."""
         dense = self._problem.dense
         taken = [0] * len(dense.queue_rows)
         for index in dense.groups[gang.group].classes:
@@ -291,73 +219,72 @@ class PackingProgram:
                 self.model.add(LinearExpr.weighted_sum(columns, amounts) <= row.room - taken)
 
     def _rows(self) -> None:
-        """What is left has room, everywhere together and in every home."""
         demand = self._demand()
         terms = [*self._in_region.values(), *self._in_leaf.values(), self._held()]
         for shape in range(len(self._problem.shapes)):
-            self.model.add(LinearExpr.sum([each.of(shape) for each in terms]) >= demand.of(shape))
+            self._at_most(demand[shape], *(each[shape] for each in terms))
         for domain in sorted({home for homes in self._homes.values() for home in homes}):
             self._home_rows(domain)
 
-    def _demand(self) -> _Demand:
+    def _at_most(self, row: Linear, *room: Linear) -> None:
+        self.model.add(LinearExpr.sum([solver_form(each) for each in room]) >= solver_form(row) + row.constant)
+
+    def _demand(self) -> Rows:
         """All pods that have no place; where gangs may be left out nothing is fixed yet."""
-        demand = _Demand()
+        demand: Rows = defaultdict(Linear)
         for packed, bundle in self._packed.values():
-            demand.add(bundle[0].demand, packed)
+            _add(demand, bundle[0].demand.items(), packed)
         for gang in self._certain():
-            demand.add(gang.demand if self._optional else gang.loose)
+            _add(demand, (gang.demand if self._optional else gang.loose).items(), None)
         for kind, left in () if self._optional else self._left.items():
-            demand.add({shape: left * count for shape, count in kind.content})
+            _add(demand, ((shape, left * count) for shape, count in kind.content), None)
         return demand
 
     def _certain(self) -> list[PackedGang]:
-        """Gangs that are not left out."""
         optional = {gang.group for _, bundle in self._packed.values() for gang in bundle}
         return [gang for gang in self.gangs if gang.group not in optional]
 
-    def _held(self, domain: int | None = None) -> _Terms:
-        """Pods of the items in leaves of the step: of all, or in a domain of gangs that have their home there."""
-        held = _Terms()
+    def _held(self, domain: int | None = None) -> Rows:
+        held: Rows = defaultdict(Linear)
         for (leaf, kind), column in self.items.items():
             if domain is None or (kind.scope != ANYWHERE and self._problem.within(leaf, domain)):
-                held.add(kind.content, column)
+                _add(held, kind.content, column)
         return held
 
     def _home_rows(self, domain: int) -> None:
-        """What has its home in a domain has room there."""
-        demand, beside, most = _Demand(), _Demand(), Counter[int]()
+        demand: Rows = defaultdict(Linear)
+        beside: Rows = defaultdict(Linear)
+        most = Counter[int]()
         for scope, home in self._homes_within(domain):
             part = self._problem.homed[scope][0]
             most.update(part.loose)
-            demand.add(self._asked(part), self._home.get((scope, home)))
-            beside.add(part.loose, self._home.get((scope, home)))
+            _add(demand, self._asked(part).items(), self._home.get((scope, home)))
+            _add(beside, part.loose.items(), self._home.get((scope, home)))
         within = self._problem.within
         room = [terms for region, terms in self._in_region.items() if within(region, domain)]
         leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
         if leaves:
             room += [self._held(domain), self._here(leaves, beside, most)]
         for shape in range(len(self._problem.shapes)):
-            self.model.add(LinearExpr.sum([each.of(shape) for each in room]) >= demand.of(shape))
+            self._at_most(demand[shape], *(each[shape] for each in room))
 
     def _homes_within(self, domain: int) -> Iterator[tuple[int, int]]:
-        """Scopes, each with every home that it may have in a domain."""
         for scope, homes in self._homes.items():
             for home in homes:
                 if self._problem.within(home, domain):
                     yield scope, home
 
-    def _here(self, leaves: Sequence[_Terms], beside: _Demand, most: Mapping[int, int]) -> _Terms:
+    def _here(self, leaves: Sequence[Rows], beside: Rows, most: Mapping[int, int]) -> Rows:
         """Pods in leaves of the step that need their domain and are not fixed in it: loose ones, not items left."""
-        found = _Terms()
+        found: Rows = defaultdict(Linear)
         for shape, count in most.items():
             here = self.model.new_int_var(0, count, "")
-            self.model.add(here <= LinearExpr.sum([each.of(shape) for each in leaves]))
-            self.model.add(here <= beside.of(shape))
-            found.add([(shape, 1)], here)
+            self.model.add(here <= LinearExpr.sum([solver_form(each[shape]) for each in leaves]))
+            self.model.add(here <= solver_form(beside[shape]) + beside[shape].constant)
+            found[shape].add(1, here)
         return found
 
     def _asked(self, part: HomedPods) -> Counter[int]:
-        """Pods of a part that have no place, by shape."""
         asked = Counter(part.loose)
         for kind in dict.fromkeys(kind for kind, _ in part.items):
             asked.update({shape: self._left[kind] * count for shape, count in kind.content})
@@ -368,14 +295,7 @@ class PackingProgram:
     ) -> bool:
         """Look for the most items in the leaves of the step, or the weightiest gangs; say whether there is a solution.
 
-        Parameters
-        ----------
-        seconds, work
-            What it may take; ``work`` is deterministic time.
-        seed
-            Of the solver.
-        hint
-            Leaf to what it had.
+        ``hint`` is leaf to its former items.
         """
         for (leaf, kind), column in self.items.items():
             if hint is not None:
@@ -389,32 +309,27 @@ class PackingProgram:
             weights = [self._worth(kind) for _, kind in self.items]
         if columns:
             self.model.maximize(LinearExpr.weighted_sum(columns, weights))
-        self._solver = cp_model.CpSolver()
-        parameters = self._solver.parameters
-        parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
-        # Thousands of equal small programs: looking for more than the rows say costs more than it brings (measured).
-        parameters.cp_model_probing_level, parameters.symmetry_level = 0, 0
-        parameters.relative_gap_limit = self._gap(hint is not None)
-        if seconds < math.inf:
-            parameters.max_time_in_seconds = max(0.01, seconds)
-        parameters.max_deterministic_time = max(1e-6, work)
+        self._solver = limited_solver(
+            work=work,
+            seconds=seconds,
+            random_seed=seed,
+            linearization_level=2,
+            # Thousands of equal small programs: looking for more than their rows costs more than it brings (measured).
+            cp_model_probing_level=0,
+            symmetry_level=0,
+            relative_gap_limit=0.0 if self._packed else 0.1 if hint is None else 0.01,
+        )
         return self._solver.solve(self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-
-    def _gap(self, hinted: bool) -> float:
-        """How near to the optimum the solver ends."""
-        if self._packed:
-            return 0.0
-        return HINTED_GAP if hinted else GAP
 
     def _worth(self, kind: ItemKind) -> int:
         factor = 1
         if kind.scope != ANYWHERE:
-            factor = HOMED_AND_REQUIRED if self._problem.homed[kind.scope][1].required else HOMED
+            factor = 5 if self._problem.homed[kind.scope][1].required else 3
         return factor * (1 + self._blamed.get(kind.content, 0)) * self._problem.worth_of(kind)
 
     @property
     def spent(self) -> float:
-        """Deterministic time that the solver took."""
+        """Deterministic time of the solver."""
         return float(self._solver.response_proto.deterministic_time)
 
     def holds(self, kind: ItemKind) -> bool:
@@ -435,14 +350,14 @@ class PackingProgram:
         return found
 
     def fix(self) -> None:
-        """Fix in the state what the leaves of the step hold."""
+        """Fix the items in the leaves of the step in the state."""
         for leaf in self.leaves:
             many = {kind: self._solver.value(column) for (at, kind), column in self.items.items() if at == leaf}
             items = [kind for kind, count in many.items() for _ in range(count)]
             self.state.fix(leaf, items, list(self._nodes_filled(~leaf, self._problem.leaves[leaf])))
 
     def filled(self) -> Iterator[tuple[int, Filling]]:
-        """How each node of the pool is filled, in tree order within a region and kind."""
+        """Filling of each node of the pool, in tree order within a region and kind."""
         nodes: dict[int, list[int]] = defaultdict(list)
         for node in self.state.kind_of:
             nodes[int(self._region[node])].append(node)

@@ -1,12 +1,8 @@
-"""What relax and fix packs: items, which one leaf must hold, and loose pods, which may be anywhere.
+"""The things that relax and fix packs: items, which one leaf must hold, and loose pods, which may be anywhere.
 
-Most pods of a queue are tied to nothing but their gang: which of its pods are where is all the same as long as every
-one has a place. Such pods are *loose*; of a shape they are the same to every node. What a tier limit keeps in one leaf,
-a small gang or a subgroup, is an *item*, and the content of an item is how many pods of each shape it has. A gang that
-a limit keeps in a larger domain has a *home*: one of the domains that its limit allows; so has a subgroup.
-
-Example: a gang without a limit of two subgroups, each of three pods of two GPUs that have to share a leaf, beside a
-server that may be anywhere, is two items of equal content and one loose pod.
+A gang or subgroup that a limit keeps in a larger domain has a *home*. Example: a gang without a limit of two subgroups,
+each of three pods of two GPUs that have to share a leaf, and a server that may be anywhere, is two items of equal
+content and one loose pod.
 """
 
 from __future__ import annotations
@@ -35,12 +31,6 @@ __all__ = [
     "make_packing_problem",
 ]
 
-#: More shapes than this have too many fillings.
-MOST_SHAPES = 48
-
-#: More fillings of a node than this are not listed.
-MOST_FILLINGS = 512
-
 #: How many pods of each shape there are: pairs of shape and count, ascending.
 Content: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -56,9 +46,9 @@ LEAF = (-1,)
 
 
 class ItemKind(NamedTuple):
-    """Items that are interchangeable: those without a home by content, others by whose home it is, too.
+    """Items that are interchangeable: by content, and by the owner of their home.
 
-    ``scope`` is that of the part, an index into ``Dense.scopes``, or :data:`ANYWHERE`.
+    ``scope`` is an index into ``Dense.scopes``, or :data:`ANYWHERE`.
     """
 
     scope: int
@@ -69,18 +59,8 @@ class ItemKind(NamedTuple):
 class HomedPods:
     """Pods of a gang that have one home, or none.
 
-    Parameters
-    ----------
-    scope
-        Index into ``Dense.scopes`` of what has the home; :data:`ANYWHERE`: nothing.
-    homes
-        Domains of which one must hold all of it; none where it may be anywhere.
-    items
-        Its items: kind, and the classes of its pods.
-    loose
-        Shape to how many loose pods.
-    loose_classes
-        Their classes.
+    One of ``homes`` must hold all of it; none: it may be anywhere. ``scope`` is the owner of the home, or
+    :data:`ANYWHERE`. Items have the classes of their pods; ``loose`` is shape to pods.
     """
 
     scope: int
@@ -92,17 +72,7 @@ class HomedPods:
 
 @dataclass(frozen=True)
 class PackedGang:
-    """A group that is packed whole or not at all.
-
-    Parameters
-    ----------
-    group
-        Index into ``Dense.groups``.
-    parts
-        Its pods by what home they have.
-    required
-        Whether it has to be packed: it is of a higher priority, and placed.
-    """
+    """A group that is packed whole or not at all; required where it is of a higher priority, and placed."""
 
     group: int
     parts: tuple[HomedPods, ...]
@@ -135,24 +105,9 @@ class PackedGang:
 
 @dataclass(frozen=True)
 class PackingProblem:
-    """Gangs to be packed, and the nodes with what others leave of them.
+    """Gangs to be packed, and the nodes with the room that others leave; those on which no shape fits are absent.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    gangs
-        Those that are packed anew.
-    held
-        All other pods that are placed; they stay.
-    shapes
-        What a pod of each shape asks for, and the row of ``Dense.masks`` that says where it may go.
-    shape_of
-        Class to shape.
-    room
-        Per node what it has for gangs; of nodes on which no pod of any shape fits nothing.
-    volume
-        Per shape how large it is beside the others, at least 1: its share of the scarcest resource.
+    ``shapes`` are requests with a row of ``Dense.masks``; ``volume`` is per shape its share of the scarcest resource.
     """
 
     dense: Dense
@@ -179,20 +134,16 @@ class PackingProblem:
 
     @cached_property
     def _open(self) -> dict[int, tuple[int, ...]]:
-        """Node to the shapes that may be there, whatever room there is."""
         masks = np.array([mask for _, mask in self.shapes])
         return {node: tuple(np.flatnonzero(self.dense.masks[masks, node]).tolist()) for node in self.room}
 
     def fillings(self, node: int, room: Request) -> tuple[Filling, ...] | None:
-        """What a node may hold where so much room is left; None where there are too many ways to list."""
+        """Fillings of a node with so much room left; None where there are too many ways to list."""
         return _fillings(room, tuple((shape, self.shapes[shape][0]) for shape in self._open[node]))
 
     @cached_property
     def worth(self) -> tuple[int, ...]:
-        """Per shape what fixing a pod of an item is worth: its volume, and more the fewer loose pods are like it.
-
-        Pods of which all are in items have to be fixed where just they fit; of others a loose one takes any such place.
-        """
+        """Per shape the worth of fixing a pod of an item: its volume, and more the fewer loose pods are like it."""
         tied, total = Counter[int](), Counter[int]()
         for gang in self.gangs:
             total.update(gang.demand)
@@ -201,7 +152,7 @@ class PackingProblem:
         return tuple(volume + most * tied[shape] // max(1, total[shape]) for shape, volume in enumerate(self.volume))
 
     def worth_of(self, kind: ItemKind) -> int:
-        """What fixing an item is worth: a large one more than small ones together, since it fits in few leaves."""
+        """Worth of fixing an item: a large one more than small ones together, since it fits in few leaves."""
         worth = self._pods_worth(kind)
         return worth + worth * worth // self._largest_worth
 
@@ -210,7 +161,6 @@ class PackingProblem:
 
     @cached_property
     def _largest_worth(self) -> int:
-        """What the pods of the largest item are worth."""
         return max((self._pods_worth(kind) for gang in self.gangs for kind, _ in gang.items), default=1)
 
     def within(self, domain: int, other: int) -> bool:
@@ -221,21 +171,17 @@ class PackingProblem:
 
 @lru_cache(maxsize=2048)
 def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:
-    fitting = sorted(filter(lambda each: all(map(le, each[1], room)), open_to), key=_largest)
+    fitting = sorted(
+        filter(lambda each: all(map(le, each[1], room)), open_to), key=lambda each: tuple(-amount for amount in each[1])
+    )
     if not fitting:
         return ((),)
-    found = maximal_fillings(room, tuple(request for _, request in fitting), MOST_FILLINGS)
+    found = maximal_fillings(room, tuple(request for _, request in fitting), 512)
     return tuple(sorted(_content_of(each, fitting) for each in found)) or None
 
 
 def _content_of(counts: Iterable[int], shapes: Iterable[tuple[int, Request]]) -> Content:
-    """Counts of some shapes without those that are 0, by shape."""
     return tuple(sorted((shape, count) for (shape, _), count in zip(shapes, counts, strict=True) if count))
-
-
-def _largest(shape: tuple[int, Request]) -> tuple[int, ...]:
-    """Sort key: large requests first."""
-    return tuple(-amount for amount in shape[1])
 
 
 def make_packing_problem(
@@ -243,26 +189,12 @@ def make_packing_problem(
 ) -> PackingProblem | None:
     """Free every gang of a priority, and those of higher ones that are placed, as far as they can be packed.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules.
-    priority
-        Whose gangs are to be packed.
-    stays
-        Groups of lower priorities that must stay where they are.
-
-    Returns
-    -------
-    PackingProblem | None
-        None where pods are of too many shapes, or nothing that waits can be packed.
+    None where pods are of too many shapes, or nothing that waits can be packed. ``stays`` are held.
     """
     reader = _PackingReader(dense, solution)
     gangs = reader.gangs(priority)
     waiting = any(not reader.whole(gang.group) for gang in gangs)
-    if not waiting or len(reader.shapes) > MOST_SHAPES:
+    if not waiting or len(reader.shapes) > 48:
         return None
     kept = {number for number, group in enumerate(dense.groups) if group.priority >= priority} | set(stays)
     kept -= {gang.group for gang in gangs}
@@ -273,7 +205,6 @@ def make_packing_problem(
 
 
 def _room(dense: Dense, held: Solution, shapes: tuple[tuple[Request, int], ...]) -> dict[int, Request]:
-    """Node to what it has beside what is held, where a pod of some shape fits."""
     free = dense.free.copy()
     for (index, node), count in held.items():
         free[node] -= count * dense.classes[index].request
@@ -284,7 +215,6 @@ def _room(dense: Dense, held: Solution, shapes: tuple[tuple[Request, int], ...])
 
 
 def _volumes(dense: Dense, gangs: Iterable[PackedGang], shapes: tuple[tuple[Request, int], ...]) -> tuple[int, ...]:
-    """Per shape how much of the scarcest resource it asks for, in parts that are at least 1."""
     asked = np.zeros(len(dense.resources), dtype=np.int64)
     for gang in gangs:
         for shape, count in gang.demand.items():
@@ -297,8 +227,6 @@ def _volumes(dense: Dense, gangs: Iterable[PackedGang], shapes: tuple[tuple[Requ
 
 
 class _PackingReader:
-    """Which groups can be packed, and as what."""
-
     def __init__(self, dense: Dense, solution: Solution) -> None:
         self._dense = dense
         self._placed = placed_by_class(solution)
@@ -315,25 +243,22 @@ class _PackingReader:
         self._leaves = leaves if leaves <= self._childless else set[int]()
 
     def gangs(self, priority: int) -> list[PackedGang]:
-        """All that can be packed of a priority, and of higher ones all that is placed."""
         found = []
         for number, group in enumerate(self._dense.groups):
             if group.priority > priority and self.whole(number):
                 found.append(self._gang(number, required=True))
-            elif group.priority == priority and (self.whole(number) or self._nothing_placed(number)):
+            elif group.priority == priority and (
+                self.whole(number) or not any(self._placed[index] for index in group.classes)
+            ):
                 found.append(self._gang(number, required=False))
         return [gang for gang in found if gang is not None]
 
     def whole(self, number: int) -> bool:
-        """Whether all pods of a group are placed."""
         dense = self._dense
         return all(self._placed[index] == dense.classes[index].size for index in dense.groups[number].classes)
 
-    def _nothing_placed(self, number: int) -> bool:
-        return not any(self._placed[index] for index in self._dense.groups[number].classes)
-
     def _gang(self, number: int, *, required: bool) -> PackedGang | None:
-        """A group as a gang; None where pods of it may be left or run, or more than room and the tree ties them."""
+        """None where pods of it may be left or run, or more than room and the tree ties them."""
         group = self._dense.groups[number]
         if not self._needs_all(number) or not all(map(self._plain, group.classes)) or self._runs(group):
             return None
@@ -346,7 +271,6 @@ class _PackingReader:
         return None if parts is None or homes == () else PackedGang(number, tuple(parts), required)
 
     def _is_narrower(self, group: DenseGroup) -> Callable[[DenseSubGroup], bool]:
-        """Say of a subgroup whether its limit is lower than that of its group, and not any leaf."""
         scopes = self._dense.scopes
         limit = scopes[group.scope].limit
 
@@ -357,12 +281,11 @@ class _PackingReader:
         return narrower
 
     def _runs(self, group: DenseGroup) -> bool:
-        """Whether some of its pods run already."""
         scopes = [group.scope, *(sub.scope for sub in self._sub_groups(group))]
         return any(self._dense.scopes[scope].bound or self._dense.scopes[scope].lost_leaves for scope in scopes)
 
     def _parts(self, group: DenseGroup, homes: tuple[int, ...] | None) -> list[HomedPods] | None:
-        """Pods of a group by their home; None where a home would be within a home, or nowhere."""
+        """None where a home would be within a home, or nowhere."""
         limits = {sub: self._homes(sub.scope) for sub in self._sub_groups(group)}
         items = [sub.classes for sub, inner in limits.items() if inner == LEAF]
         homed = [sub for sub, inner in limits.items() if inner not in (None, LEAF)]
@@ -378,7 +301,6 @@ class _PackingReader:
         items: Sequence[tuple[int, ...]],
         parts: Sequence[HomedPods],
     ) -> HomedPods:
-        """What a group has beside the parts that have homes of their own: some items, and loose pods."""
         inside = {*chain(*items, *(part.loose_classes for part in parts))}
         loose = tuple(index for index in group.classes if index not in inside)
         return self._part(group.scope if homes else ANYWHERE, homes, items, loose)
@@ -389,7 +311,7 @@ class _PackingReader:
     def _part(
         self, scope: int, homes: tuple[int, ...] | None, items: Iterable[tuple[int, ...]], loose: tuple[int, ...]
     ) -> HomedPods:
-        """Pods with these homes; an item of one pod is a loose one where all nodes are in leaves."""
+        """An item of one pod is a loose one where all nodes are in leaves."""
         mine: list[tuple[ItemKind, tuple[int, ...]]] = []
         for classes in items:
             content = self._content(classes)
@@ -407,7 +329,6 @@ class _PackingReader:
         return LEAF if self._leaves <= set(domains) <= self._childless else domains
 
     def _plain(self, index: int) -> bool:
-        """Whether room, eligibility and the tree are all that concerns pods of a class."""
         one = self._dense.classes[index]
         tied = one.host_ports or one.zones >= 0 or one.neighbours >= 0 or index in self._dense.workload_of
         return not tied and bool(one.request.any())

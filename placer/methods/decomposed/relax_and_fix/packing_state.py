@@ -1,4 +1,4 @@
-"""What is fixed so far: items in leaves, and the room that they leave of their nodes."""
+"""The state so far: fixed items in leaves, and the room that they leave of their nodes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from placer.methods.decomposed.relax_and_fix.packing_problem import (
     PackedGang,
     PackingProblem,
 )
+from placer.methods.events import TooLarge
 from placer.methods.exact.node_sets import Request
 
-__all__ = ["FixedItem", "PackingState", "TooManyFillings"]
-
-
-class TooManyFillings(Exception):
-    """There are too many ways to fill some node to list them all."""
+__all__ = ["FixedItem", "PackingState"]
 
 
 @dataclass(frozen=True)
@@ -32,32 +29,10 @@ class FixedItem:
 
 
 class PackingState:
-    """Which items are fixed where, which are left, and how nodes may still be filled.
+    """Fixed items per leaf, those that are left, and how nodes may still be filled; TooLarge where there are too many
+    ways.
 
-    Parameters
-    ----------
-    problem
-        The instance.
-    gangs
-        Those of its gangs that are to be packed.
-
-    Attributes
-    ----------
-    left
-        Kind to how many items are not fixed.
-    fixed
-        Leaf to the items that are.
-    home
-        Scope to its home, for parts of which an item is fixed.
-    fillings
-        Per number of a kind of nodes what one of them may hold; nodes of a kind may hold the same.
-    kind_of
-        Node to its kind.
-
-    Raises
-    ------
-    TooManyFillings
-        The fillings of a node cannot be listed.
+    ``fillings`` has per kind of nodes the possible contents of one of them; ``home`` is for parts with a fixed item.
     """
 
     def __init__(self, problem: PackingProblem, gangs: Iterable[PackedGang]) -> None:
@@ -71,10 +46,9 @@ class PackingState:
         self.kind_of = {node: self._kind(node) for node in problem.room}
 
     def _kind(self, node: int) -> int:
-        """Number of what a node may hold now."""
         found = self.problem.fillings(node, self._room[node])
         if found is None:
-            raise TooManyFillings
+            raise TooLarge("relax and fix: too many fillings of a node")
         if found not in self._numbers:
             self._numbers[found] = len(self.fillings)
             self.fillings.append(found)
@@ -85,17 +59,7 @@ class PackingState:
         return Counter(self.kind_of[node] for node in nodes)
 
     def fix(self, leaf: int, items: Sequence[ItemKind], filled: Iterable[tuple[int, Filling]]) -> None:
-        """Fix items in a leaf.
-
-        Parameters
-        ----------
-        leaf
-            Where.
-        items
-            What.
-        filled
-            How nodes of the leaf are filled, items and loose pods: each node once, the fillings of its kind.
-        """
+        """Fix items in a leaf; ``filled`` has each of its nodes once, with a filling of its kind."""
         wanted = Counter[int]()
         for kind in items:
             for shape, count in kind.content:
@@ -118,7 +82,7 @@ class PackingState:
         return next(home for home in part.homes if self.problem.within(leaf, home))
 
     def _dealt(self, filled: Iterable[tuple[int, Filling]], wanted: Counter[int]) -> Iterator[tuple[int, int, int]]:
-        """Deal pods of items out to nodes, to as few as can be: what a node has room for beside them stays open."""
+        """To as few nodes as possible: room next to the items is left open."""
         volume, nodes = self.problem.volume, dict(filled)
         wanted = +wanted
 
@@ -134,7 +98,6 @@ class PackingState:
             wanted = +wanted
 
     def _take(self, item: FixedItem, sign: int) -> None:
-        """Take the room of an item (1), or give it back (-1)."""
         for node, shape, count in item.places:
             request = self.problem.shapes[shape][0]
             room = zip(self._room[node], request, strict=True)
@@ -142,7 +105,7 @@ class PackingState:
             self.kind_of[node] = self._kind(node)
 
     def free(self, leaves: Iterable[int]) -> dict[int, Counter[ItemKind]]:
-        """Give back the items that are fixed in some leaves; return leaf to what it had."""
+        """Free the items in some leaves; return leaf to its items."""
         had = {}
         for leaf in leaves:
             items = self.fixed.pop(leaf, ())
@@ -154,7 +117,7 @@ class PackingState:
         return had
 
     def free_part(self, scope: int) -> None:
-        """Give back all items of a part that has a home."""
+        """Free all items of a part that has a home."""
         for leaf, items in list(self.fixed.items()):
             mine = [item for item in items if item.kind.scope == scope]
             for item in mine:
@@ -165,12 +128,11 @@ class PackingState:
         self._forget_homes()
 
     def _forget_homes(self) -> None:
-        """Parts of which nothing is fixed any more may have another home."""
         still = {item.kind.scope for items in self.fixed.values() for item in items}
         self.home = {scope: home for scope, home in self.home.items() if scope in still}
 
     def copy(self) -> PackingState:
-        """The same state, which changes by itself."""
+        """An independent copy."""
         other = copy(self)
         other.left, other.fixed, other.home = Counter(self.left), dict(self.fixed), dict(self.home)
         other._room, other.kind_of = dict(self._room), dict(self.kind_of)

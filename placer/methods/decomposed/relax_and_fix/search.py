@@ -1,12 +1,10 @@
 """Relax and fix, then fix and optimise: the search over steps of :mod:`leaf_program`.
 
-First leaves are looked at one after another, a few in a step, and the most items that they can hold is fixed there
-while everything that is left still has room. Loose pods are never fixed, so that what decides in a full cluster stays
-open to the end. Where items are left, steps free what some leaves hold, or a whole gang with its home, and decide it
-anew; what makes less fit is taken back. In the end loose pods fill the nodes, in one program.
+First a few leaves at a time get the most items that they can hold while everything else still has room; loose pods are
+never fixed. Then steps free the items of some leaves, or a whole gang with its home, and decide them again.
 
-Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix; what
-follows is fix-and-optimise, Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009).
+Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix;
+Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009): fix-and-optimise.
 """
 
 from __future__ import annotations
@@ -31,48 +29,22 @@ from placer.methods.decomposed.relax_and_fix.packing_problem import (
     PackingProblem,
     make_packing_problem,
 )
-from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, PackingState, TooManyFillings
+from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, PackingState
+from placer.methods.events import TooLarge
 
 __all__ = ["relaxed_and_fixed"]
 
-#: Deterministic time of a step, of choosing gangs, and of placing loose pods in the end.
-STEP_WORK, CHOOSING_WORK, LAST_WORK = 0.5, 3.0, 5.0
-
-#: The same of a step that decides anew what was fixed before.
-AGAIN_WORK = 0.3
+#: Deterministic time of a step.
+STEP_WORK = 0.5
 
 #: What a step counts as at least: it is built in a twentieth of a second.
 LEAST_WORK = 0.02
 
-#: Seconds that a program has at least, so that what is fixed becomes a placement when the time is over.
-LEAST_SECONDS = 1.0
-
 #: Leaves of a step have about so many variables.
 STEP_VARIABLES = 800
 
-#: Leaves of a step in which something gets another home, at most.
-MOST_LEAVES = 16
-
 #: A larger pool is not looked at: a step would take seconds to build.
 MOST_VARIABLES = 12_000
-
-#: Steps that bring nothing, one after another, before all is begun again in another order.
-IDLE_STEPS = 20
-
-#: Steps that fix nothing, one after another, before what is left is looked at by itself.
-IN_VAIN = 8
-
-#: After so many of them what is left counts more, by what it is worth.
-BLAMED_EVERY = 4
-
-#: Attempts that bring nothing, one after another, before it ends.
-ATTEMPTS = 6
-
-#: Homes are compared with one another: where there are more of them, building a step takes long.
-MOST_HOMES = 128
-
-#: How often what has a home may get another one, where an item of it is left.
-REHOMED = 0.5
 
 
 def relaxed_and_fixed(
@@ -85,29 +57,10 @@ def relaxed_and_fixed(
     workers: int,
     seed: int,
 ) -> tuple[Solution | None, float]:
-    """Pack gangs of a priority, and of higher ones, anew.
+    """Pack gangs of a priority, and of higher ones, again, by searches at once in different orders.
 
-    Parameters
-    ----------
-    dense
-        The instance.
-    solution
-        Keeps all rules.
-    priority
-        Whose gangs are packed. Gangs of higher priorities that are placed stay so, somewhere.
-    stays
-        Groups of lower priorities that stay where they are; the others are left out.
-    seconds, work
-        What it may take; ``work`` is deterministic time.
-    workers
-        Searches at once, in different orders; all end when one has packed everything.
-    seed
-        Of the solver, and of the order of leaves.
-
-    Returns
-    -------
-    tuple[Solution | None, float]
-        A solution that keeps all rules, which may be worse, or None; and the deterministic time it took.
+    Groups of lower priorities that ``stays`` does not name are left out. Gives a solution that may be worse, or None,
+    and the deterministic time.
     """
     problem = make_packing_problem(dense, solution, priority, stays)
     if problem is None:
@@ -117,7 +70,7 @@ def relaxed_and_fixed(
     with ThreadPoolExecutor(workers) as threads:
         found = [each for each in threads.map(_RelaxAndFix.run, searches) if each is not None]
     best = min(found, key=lambda state: state.unfixed, default=None)
-    placed = None if best is None else searches[0].placed(best)
+    placed = None if best is None else searches[0].by_name(best)
     return placed, sum(each.spent for each in searches)
 
 
@@ -137,7 +90,6 @@ class _RelaxAndFix:
         return self._done.is_set() or time.monotonic() >= self._end or self.spent >= self._work
 
     def run(self) -> PackingState | None:
-        """Choose gangs and fix their items; None where that is too large, or was given up."""
         best: PackingState | None = None
         gangs = self._gangs(self.problem.gangs)
         while gangs is not None:
@@ -151,27 +103,25 @@ class _RelaxAndFix:
         return best
 
     def _packed(self, gangs: Sequence[PackedGang]) -> PackingState:
-        """The best of some attempts, which end where one has fixed all or an item has no room anywhere."""
         best, in_vain = self._attempt(gangs), 0
-        while best.unfixed and in_vain < ATTEMPTS and not self._over and not self._nowhere(best):
+        while best.unfixed and in_vain < 6 and not self._over and not self._nowhere(best):
             state = self._attempt(gangs)
             in_vain = 0 if state.unfixed < best.unfixed else in_vain + 1
             best = state if state.unfixed < best.unfixed else best
         return best
 
     def _gangs(self, among: Sequence[PackedGang]) -> list[PackedGang] | None:
-        """Gangs that have room together, those that weigh most, as far as a pool can tell."""
         try:
             state = PackingState(self.problem, among)
-        except TooManyFillings:
+        except TooLarge:
             return None
         if self._too_large(state):
             return None
         choice = PackingProgram(state, among, optional=True)
-        return choice.chosen() if self._solve(choice, CHOOSING_WORK) else None
+        return choice.chosen() if self._solve(choice, 3.0) else None
 
     def _nowhere(self, state: PackingState) -> set[ItemKind]:
-        """Kinds of items that are left and that no leaf holds even if it is empty: a pool cannot tell."""
+        """Kinds of items that no leaf holds even if it is empty: a pool cannot tell."""
         for kind in sorted(+state.left):
             known = kind in self._somewhere or kind in self._impossible
             if not known and not self._fits_somewhere(kind, state):
@@ -179,7 +129,6 @@ class _RelaxAndFix:
         return self._impossible & set(+state.left)
 
     def _fits_somewhere(self, kind: ItemKind, state: PackingState) -> bool:
-        """Whether some leaf holds an item of a kind alone; leaves of equal nodes are looked at once."""
         gang = next(gang for gang in state.gangs if kind in _kinds(gang))
         empty = PackingState(self.problem, [gang])
         known: set[tuple[tuple[int, int], ...]] = set()
@@ -195,32 +144,30 @@ class _RelaxAndFix:
         return self._over  # nothing is said where there was no time to look
 
     def _attempt(self, gangs: Sequence[PackedGang]) -> PackingState:
-        """Fix as many items as can be in one order of the leaves."""
         state = PackingState(self.problem, gangs)
         self._construct(state)
         return self._improve(state)
 
     def _too_large(self, state: PackingState) -> bool:
-        """Whether the pool has too many variables."""
         parts = [part for part, _ in self.problem.homed.values()]
         homes = {home for part in parts for home in part.homes}
         counts = state.count(self.problem.room)
         columns = sum(len(state.fillings[kind]) for kind in counts) * (1 + len(homes))
         columns += sum(len(part.homes) for part in parts)
-        return columns > MOST_VARIABLES or len(homes) > MOST_HOMES
+        return columns > MOST_VARIABLES or len(homes) > 128
 
     def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
         seconds, left = self._end - time.monotonic(), self._work - self.spent
         seed = self.chance.randrange(2**31)
-        found = program.solve(max(LEAST_SECONDS, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
+        # what is fixed becomes a placement also when the time is over
+        found = program.solve(max(1.0, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
         self.spent += max(LEAST_WORK, program.spent)
         return found
 
     def _construct(self, state: PackingState) -> None:
-        """Fix items leaf after leaf, until none is left or several steps have found no room for any."""
         in_vain = 0
         for leaves in self._batches(state):
-            if not state.unfixed or self._over or in_vain == IN_VAIN:
+            if not state.unfixed or self._over or in_vain == 8:
                 return
             before = state.unfixed
             program = PackingProgram(state, state.gangs, leaves, blamed=self._blamed)
@@ -229,7 +176,6 @@ class _RelaxAndFix:
             in_vain = in_vain + 1 if state.unfixed == before else 0
 
     def _batches(self, state: PackingState) -> list[list[int]]:
-        """Leaves of each step: neighbours in the tree, domains in a random order."""
         tree = self.problem.dense.domains
         siblings: dict[int, list[int]] = defaultdict(list)
         for leaf in self.problem.leaves:
@@ -251,39 +197,33 @@ class _RelaxAndFix:
         return found
 
     def _columns(self, state: PackingState, leaf: int, items: int) -> int:
-        """Variables of a leaf in a step that may fix so many kinds of items there."""
         kinds = state.count(self.problem.leaves[leaf])
         return items + sum(len(state.fillings[kind]) for kind in kinds)
 
     def _improve(self, state: PackingState) -> PackingState:
-        """Free what some leaves hold, and decide it anew, as long as that brings something now and then.
-
-        What stays left counts more and more, until it drives out what has a place elsewhere (guided local search).
-        """
         best, idle = state, 0
-        while best.unfixed and idle < IDLE_STEPS and not self._over:
+        while best.unfixed and idle < 20 and not self._over:
             tried = state.copy()
             leaves = self._opened(tried)
             hint = tried.free(leaves)
             program = PackingProgram(tried, tried.gangs, leaves, blamed=self._blamed)
-            if self._solve(program, AGAIN_WORK, hint):
+            if self._solve(program, 0.3, hint):
                 program.fix()
                 if self._missed(tried) <= self._missed(state):
                     state = tried
             idle += 1
             if state.unfixed < best.unfixed:
                 best, idle = state, 0
-            elif idle % BLAMED_EVERY == 0:
+            elif idle % 4 == 0:
                 self._blamed.update({kind.content for kind in +state.left})
         return best
 
     def _missed(self, state: PackingState) -> int:
-        """Worth of what is left, more where it was left before."""
         worth = self.problem.worth_of
         return sum(many * (1 + self._blamed[kind.content]) * worth(kind) for kind, many in (+state.left).items())
 
     def _opened(self, state: PackingState) -> list[int]:
-        """Leaves for a step: some where an item that is left may be, some anywhere, with much room rather.
+        """Some leaves where an item that is left may be, some anywhere, those with much room rather.
 
         A part that has a home may get another one: then nothing of it stays fixed.
         """
@@ -291,7 +231,7 @@ class _RelaxAndFix:
         inside = list(self.problem.leaves)
         if kind.scope != ANYWHERE:
             home = state.home.get(kind.scope)
-            if home is None or self.chance.random() < REHOMED:
+            if home is None or self.chance.random() < 0.5:
                 return self._rehomed(state, kind.scope)
             inside = self._leaves_of(home)
         open_room = {leaf: self._open_room(state, leaf) for leaf in self.problem.leaves}
@@ -303,7 +243,6 @@ class _RelaxAndFix:
         return self._as_many_as_fit(state, dict.fromkeys(chain.from_iterable(pairs)))
 
     def _as_many_as_fit(self, state: PackingState, leaves: Iterable[int | None]) -> list[int]:
-        """The first leaves of some, for a step of the usual size."""
         found: list[int] = []
         size = 0
         for leaf in leaves:
@@ -316,16 +255,14 @@ class _RelaxAndFix:
         return found
 
     def _rehomed(self, state: PackingState, scope: int) -> list[int]:
-        """Free a part that has a home, and open leaves of any home it may have."""
         state.free_part(scope)
         leaves = self._leaves_of(self.chance.choice(self.problem.homed[scope][0].homes))
-        return self.chance.sample(leaves, min(MOST_LEAVES, len(leaves)))
+        return self.chance.sample(leaves, min(16, len(leaves)))
 
     def _leaves_of(self, domain: int) -> list[int]:
         return [leaf for leaf in self.problem.leaves if self.problem.within(leaf, domain)]
 
     def _open_room(self, state: PackingState, leaf: int) -> int:
-        """Volume of the loose pods that a leaf may hold, and 1."""
         volume = self.problem.volume
         nodes = state.count(self.problem.leaves[leaf])
         most = {
@@ -334,11 +271,10 @@ class _RelaxAndFix:
         }
         return 1 + sum(many * most[kind] for kind, many in nodes.items())
 
-    def placed(self, state: PackingState) -> Solution | None:
-        """Place the loose pods of gangs of which all items are fixed; give all their pods by name."""
+    def by_name(self, state: PackingState) -> Solution | None:
         whole = state.whole()
         program = PackingProgram(state, [gang for gang, _ in whole])
-        if not self._solve(program, LAST_WORK):
+        if not self._solve(program, 5.0):
             return None
         slots = self._slots(program)
         homes = program.homes()
@@ -349,7 +285,7 @@ class _RelaxAndFix:
         loose = [(part, scopes[groups[gang.group].scope].wanted) for gang, _ in whole for part in gang.parts]
 
         def order(pair: tuple[HomedPods, bool]) -> tuple[int, bool, int]:
-            """Small homes first; then what wants to be near, and more of it, is dealt neighbours."""
+            """Small homes first; then parts that should be near, larger ones first, are dealt neighbours."""
             home = homes.get(pair[0].scope, tree.root)
             return int(tree.end[home] - tree.begin[home]), not pair[1], -sum(pair[0].loose.values())
 
@@ -359,7 +295,6 @@ class _RelaxAndFix:
 
     @staticmethod
     def _slots(program: PackingProgram) -> dict[int, list[int]]:
-        """Shape to the nodes that have room for a loose pod of it, each so often, in tree order."""
         slots: dict[int, list[int]] = defaultdict(list)
         for node, filling in sorted(program.filled()):
             for shape, count in filling:
@@ -368,19 +303,15 @@ class _RelaxAndFix:
 
 
 def _kinds(gang: PackedGang) -> set[ItemKind]:
-    """Kinds of the items of a gang."""
     return {kind for kind, _ in gang.items}
 
 
 class _Dealer:
-    """Gives pods of gangs to places of their shapes."""
-
     def __init__(self, problem: PackingProblem) -> None:
         self._problem = problem
         self.found = Counter[tuple[int, int]]()
 
     def items(self, gang: PackedGang, items: Sequence[FixedItem]) -> None:
-        """Deal the pods of a gang's items."""
         for (_, classes), item in zip(gang.items, items, strict=True):
             places: dict[int, list[int]] = defaultdict(list)
             for node, shape, count in item.places:
@@ -388,7 +319,6 @@ class _Dealer:
             self._deal(classes, places)
 
     def loose(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> None:
-        """Deal the loose pods of a part, within its home where it has one, and take the places away."""
         tree = self._problem.dense.domains
         places: dict[int, list[int]] = {}
         for shape, count in part.loose.items():
