@@ -33,7 +33,7 @@ FEW = 2
 #: Why no more can be had where that is proved, and what else is worth a try where it is not.
 _HIGHER = "Pods of equal or higher priority never go."
 _ONE_GROUP = ", or one group alone (--for)"
-_FEWER = ", a wider tier, or less (--frontier tells what each costs)"
+_FEWER = ", a wider tier, or less (--frontier lists the prices)"
 
 
 def preempt_lines(result: Result) -> Iterator[str]:
