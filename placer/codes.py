@@ -56,10 +56,10 @@ REASONS: Mapping[ReasonCode, Code] = {
     ),
     "NamespaceBudget": Code(
         "The pods of the namespace cost more than its budget allows (`--namespace-budget`): terms, resources, or bytes "
-        "of labels and annotations. Its newest pods that add to it wait.",
+        "of text. Its newest pods that add to it wait.",
         "namespaceBudget.terms: found 20,000 distinct terms, host ports and node constraints of all pods of namespace "
         "evil, expected at most 10,000; its newest pods that add to them wait",
-        "Use fewer distinct terms, resources or labels in the namespace, or have its budget raised.",
+        "Use fewer distinct terms, resources, labels or values in the namespace, or have its budget raised.",
     ),
     "NoEligibleNode": Code(
         "No node may take a pod of the group, however empty it is: taints, node selector, node affinity, nodes that "

@@ -134,7 +134,7 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
     lost = [name.strip() for name in names.split(",")]
     unknown = [name for name in lost if name not in known]
     if unknown:
-        hint = found_like(unknown[0], instance.nodes)
+        hint = found_like(unknown[0], instance.nodes) or f", such as {next(iter(instance.nodes), 'n1')}"
         raise UsageError(f"--lost: found {unknown[0] or 'an empty name'}, expected names of nodes{hint}")
     return sorted(set(lost))
 

@@ -524,7 +524,8 @@ def _taken(session: Session, done: Pass, lists: Reflectors | None) -> Snapshot:
     name, gates = done.options.scheduler_name, done.options.gates
     taken = take(session.client, name, progress, lists, gates=gates, served=served, kept=facts)
     done.report.troubles += room_troubles(taken.no_room)
-    return taken
+    budget = done.options.namespace_budget
+    return taken if budget is None else taken.within(budget.bytes)
 
 
 def _failed(client: Client, done: Pass, lists: Reflectors | None) -> list[Rejection]:

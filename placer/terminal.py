@@ -100,10 +100,11 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def source_words(options: argparse.Namespace) -> list[str]:
-    """Words of the command line with which another command reads the same."""
+    """Words of the command line with which another command reads the same; FILE for standard input."""
     flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
     flags["--scheduler-name"] = options.scheduler_name
-    return [*options.instance, *(word for flag, value in flags.items() if value for word in (flag, value))]
+    files = ("FILE" if str(each) == "-" else each for each in options.instance)
+    return [*files, *(word for flag, value in flags.items() if value for word in (flag, value))]
 
 
 def source(options: argparse.Namespace) -> Sequence[str | Text]:
@@ -352,7 +353,8 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
     """Refuse before the work, not after it, where the result could not be written."""
     for target in targets:
         if not target.name.endswith(endings):
-            raise UsageError(f"{target}: found no known ending, expected one of {', '.join(endings)}")
+            formats = "" if target.suffix else f", or one of the formats {', '.join(FORMATS)}"
+            raise UsageError(f"{target}: found no known ending, expected one of {', '.join(endings)}{formats}")
         if not target.absolute().parent.is_dir():
             raise UsageError(f"{target}: found no folder {target.absolute().parent}, expected one")
         new = not target.exists()

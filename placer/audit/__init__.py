@@ -1,5 +1,4 @@
-"""What runs, whoever placed it: against the rules, against the best there is, and what the cluster has left.
+"""What runs, against the rules and the best there is, and the amounts that the cluster has left.
 
-Belongs here: one entry per running group (``groups``), sums over the cluster (``sums``). Does not: what waits
-(``placer.explain``), how it is printed (``placer.cli``).
+Belongs here: entries per running group, sums. Does not: what waits (``placer.explain``), printing (``placer.cli``).
 """

@@ -1,14 +1,12 @@
-"""Running groups, each judged by the rules and set beside the best place there is for it alone.
+"""Running groups, each judged as if it were placed now where it is, and compared with its best place.
 
-A group is judged as if it were placed now, where it is: its own pods lifted, everybody else where they are. What a node
-became after its pods were bound (cordoned, not ready, a taint NoSchedule) is no fault of theirs, nor is a queue that
-was closed since, and what a kubelet admitted it aligned: these are not judged.
+Not judged: what a node (cordoned, tainted) or queue (closed) became later, and alignment that a kubelet admitted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -54,16 +52,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How near the pods of a group are.
-
-    Parameters
-    ----------
-    tier
-        Of the smallest HyperNode that holds all of them; None without HyperNodes.
-    leaves
-        Leaf HyperNodes that they touch, each node outside counting as one; None without HyperNodes.
-    network_cost
-        Cost of the calls that its pods make and get; None where they make none.
+    """How near the pods of a group are: tier and leaf HyperNodes (None without a tree), cost of their calls (None: no
+    calls).
     """
 
     tier: int | None
@@ -71,7 +61,7 @@ class Quality:
     network_cost: int | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         return {"tier": self.tier, "leaves": self.leaves, "networkCost": self.network_cost}
 
 
@@ -81,21 +71,14 @@ class AuditEntry:
 
     Parameters
     ----------
-    group
-        Its key.
-    standing, violations
-        What it breaks, in words.
-    quality
-        How near it is.
     best, proved_by
-        How near it could be at best, all else being where it is, and who proved that; None where no best is proved in
-        time, and where nothing asks for nearness.
+        How near it could be, all else where it is; None: nothing asks for nearness, or not proved in time.
     score
-        The least of best over achieved, 1 where nothing applies; None where no best is proved.
+        The least of best over achieved, 1 where nothing applies; None without a proved best.
     sub_groups
         Subgroups with a limit of their own: name, rules, tier, leaves.
     late
-        Whether it was not judged, since the time limit was reached before.
+        Whether it was not judged in time.
     """
 
     group: GroupKey
@@ -109,7 +92,7 @@ class AuditEntry:
     late: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         best = None if self.best is None else {**self.best.as_dict(), "provedBy": self.proved_by}
         return {
             "group": self.group.as_dict(),
@@ -128,18 +111,9 @@ def audit(
     asked: Set[GroupKey] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[AuditEntry]:
-    """Judge every group with bound pods; a pod in no group is one of its own, DaemonSet and static pods apart.
+    """Judge every group with bound pods; DaemonSet and static pods apart, a pod in no group is one of its own.
 
-    Parameters
-    ----------
-    instance
-        What runs; what waits is left out.
-    deadline
-        When no best place is looked for any more; a second later nothing is judged any more.
-    asked
-        Groups that are judged; None: all.
-    say
-        Is given a few words about each group.
+    ``deadline``: no best place is sought after it, and nothing is judged a second later. ``asked``: None: all groups.
     """
     groups = {key: group for key, group in instance.groups.items() if group.bound}
     lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
@@ -237,14 +211,12 @@ def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEnt
 
 
 def _doubts(instance: Instance, group: Group) -> Set[str]:
-    """Subjects of which nothing is known since pods are on nodes that are not in the instance."""
     lost = {f"Pod {key}" for key in group.bound if instance.pods[key].node not in instance.nodes}
     parts = {sub_group_subject(group, part.name) for part in group.sub_groups}
     return {*lost, str(group.key), *parts} if lost else set()
 
 
 def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
-    """The instance in which a group's pods wait and nothing else does, and where they are."""
     where = {key: instance.pods[key].node or "" for key in group.bound}
     return alone(_all_lifted(instance, [group]), group.key), where
 
@@ -351,7 +323,6 @@ def _cannot_be_nearer(lifted: Instance, quality: Quality, *, near: bool) -> bool
 
 
 def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality, str] | None:
-    """The best place of all the pods that run, and who proved it; None where that took too long."""
     group = lifted.groups[key]
     whole = replace(group, min_member=len(group.pending), min_task_member={})
     policy = replace(lifted.policy, levels=("placed", "locality", "networkCost"))
@@ -367,7 +338,6 @@ def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality,
 
 
 def _provers(result: Result) -> list[str] | None:
-    """Who proved each value of nearness; None where one is not proved."""
     lower = [each for each in result.objective if each.value.name not in MAXIMISED]
     provers = [each.bound.by for each in lower if each.bound is not None and each.met]
     return provers if len(provers) == len(lower) else None
@@ -381,7 +351,6 @@ def _score(quality: Quality, best: Quality, *, near: bool) -> float:
 
 
 def _parts(instance: Instance, group: Group, wrong: Set[str]) -> Iterator[dict[str, Any]]:
-    """Subgroups with a limit of their own; ``wrong`` are the subjects of all violations."""
     tree = instance.topology
     for part in group.sub_groups:
         topology = group.policies[part.policy].topology

@@ -18,21 +18,7 @@ SHAPES = 8
 
 @dataclass(frozen=True, slots=True)
 class LargestGang:
-    """The largest gang of one shape of pod that fits under one HyperNode of a tier.
-
-    Parameters
-    ----------
-    shape
-        What a pod asks for.
-    count
-        Pods of that shape in the instance, those of DaemonSets apart.
-    tier
-        Of the HyperNode; the highest is the virtual root.
-    pods
-        How many fit there together, beside what runs.
-    hyper_node
-        Where; None is the virtual root.
-    """
+    """Pods of one shape that fit under one HyperNode (None: the virtual root); ``count``: of the instance."""
 
     shape: AlikePods
     count: int
@@ -53,10 +39,9 @@ class LargestGang:
 
 
 def largest_gangs(instance: Instance) -> list[LargestGang]:
-    """Find the largest gang that still fits, for each usual shape and tier, the most frequent shape first.
+    """Find the largest gang that fits, for each usual shape and tier, the most frequent shape first.
 
-    Pods are counted one by one on each node that may take them (C2, C3); host ports, queues and zones are not looked
-    at, and what waits is not there.
+    Counted by amounts and eligibility (C2, C3); host ports, queues, zones and waiting pods are left out.
     """
     shapes = Counter(AlikePods(pod.constraints, pod.requests) for pod in instance.pods.values() if not pod.daemon)
     usual = sorted(shapes.items(), key=lambda item: (-item[1], str(item[0])))[:SHAPES]
@@ -64,7 +49,6 @@ def largest_gangs(instance: Instance) -> list[LargestGang]:
 
 
 def _by_tier(instance: Instance, shape: AlikePods, count: int) -> list[LargestGang]:
-    """Of one shape, tier by tier."""
     room = {name: _room(instance, node, shape) for name, node in instance.nodes.items()}
     sums: Counter[str] = Counter()
     for name, pods in room.items():
@@ -78,7 +62,6 @@ def _by_tier(instance: Instance, shape: AlikePods, count: int) -> list[LargestGa
 
 
 def _room(instance: Instance, node: Node, shape: AlikePods) -> int:
-    """How many pods of a shape there is room for on a node."""
     if not shape.constraints.admits(node):
         return 0
     free = node.allocatable - instance.held.get(node.name, Resources())

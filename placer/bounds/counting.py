@@ -50,7 +50,8 @@ class NamedBound:
 #: Sizes of one resource that are looked at one by one, evenly chosen where there are more.
 MOST_SIZES = 32
 
-MOST_TAKEN = 256
+#: Priority and placed weight of it, one after another.
+Reached = tuple[tuple[int, int], ...]
 
 
 def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
@@ -84,7 +85,8 @@ class _VolumeBounds:
         self._costs = alone.rooms.costs(self.measures, range(len(self.shapes.weight)))
         self._groups: dict[int, _FractionalItems] = {}
         self._pods: dict[int | None, _FractionalItems] = {}
-        self._taken: dict[tuple[int, int], FloatArray] = {}
+        self._costs_of: dict[tuple[int, int, int], int] = {}
+        self._after: tuple[Reached, FloatArray] = (), self.room.astype(np.float64)
 
     def _measures(self) -> Iterable[RoomMeasure]:
         """Only pieces of sizes that leave a rest on some node are measured."""
@@ -137,37 +139,44 @@ class _VolumeBounds:
         return self._pods[priority]
 
     def _most(self, items: _FractionalItems, reached: Mapping[int, int]) -> tuple[int, str]:
-        total, room = items.most, self.room.astype(np.float64)
-        for priority, value in reached.items():
-            room -= self._taken_by(priority, value)
+        total, room = items.most, self._left(tuple(reached.items()))
         says = [_most_float(items.weights, column, max(0.0, r)) for column, r in zip(items.costs.T, room, strict=True)]
         if not says or min(says) >= total:
             return total, "volume" if total == items.asked else "counting"
         best = int(np.argmin(says))
-        others = ((self._pods_of(priority), value) for priority, value in reached.items())
-        left = int(self.room[best]) - sum(
-            _least_cost(other.weights, other.costs[:, best], value) for other, value in others
-        )
+        left = int(self.room[best]) - self._least_costs(reached, best)
         found = min(total, _most_weight(items.weights, items.costs[:, best], max(0, left)))
         return found, "volume" if self.measures[best].size == 1 else "counting"
 
     def fewest(self, bins: _Bins, reached: Mapping[int, int]) -> int:
-        taken = sum((self._taken_by(*each) for each in reached.items()), np.zeros(len(self.measures)))
+        taken = self.room - self._left(tuple(reached.items()))
         says = [bins.fewest(measure, float(asked)) for measure, asked in enumerate(taken)]
         if not any(says):
             return 0
         best = int(np.argmax(says))
-        items = ((self._pods_of(priority), value) for priority, value in reached.items())
-        return bins.fewest(best, sum(_least_cost(each.weights, each.costs[:, best], value) for each, value in items))
+        return bins.fewest(best, self._least_costs(reached, best))
 
-    def _taken_by(self, priority: int, value: int) -> FloatArray:
-        if (priority, value) not in self._taken:
-            if len(self._taken) >= MOST_TAKEN:
-                self._taken.clear()
+    def _least_costs(self, reached: Mapping[int, int], measure: int) -> int:
+        total = 0
+        for priority, value in reached.items():
+            if (priority, value, measure) not in self._costs_of:
+                items = self._pods_of(priority)
+                cost = _least_cost(items.weights, items.costs[:, measure], value)
+                self._costs_of[priority, value, measure] = cost
+            total += self._costs_of[priority, value, measure]
+        return total
+
+    def _left(self, reached: Reached) -> FloatArray:
+        """Room by each measure; asked for one priority after another, each time with those before it."""
+        known, left = self._after
+        if not reached or reached[: len(known)] != known:
+            known, left = (), self.room.astype(np.float64)
+        for priority, value in reached[len(known) :]:
             items = self._pods_of(priority)
-            taken = [_least_float(items.weights, column, value) for column in items.costs.T]
-            self._taken[priority, value] = np.array(taken, dtype=np.float64)
-        return self._taken[priority, value]
+            left = left - np.array([_least_float(items.weights, column, value) for column in items.costs.T])
+        if reached:
+            self._after = reached, left
+        return left
 
 
 def _order(weights: IntArray, costs: IntArray) -> IntArray:

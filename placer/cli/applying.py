@@ -45,13 +45,7 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
 
 
 def check_apply(options: argparse.Namespace) -> None:
-    """Refuse what cannot be carried out.
-
-    Raises
-    ------
-    UsageError
-        The plan is not to be one of the cluster as it is, or would take pods of other schedulers.
-    """
+    """Refuse a plan of edited input, or for pods of other schedulers, with :class:`UsageError`."""
     from placer.instance import ANY_SCHEDULER
 
     if not options.apply:
@@ -66,13 +60,7 @@ def check_apply(options: argparse.Namespace) -> None:
 
 
 def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
-    """Have a plan made, shown and carried out, under the Lease; what was decided.
-
-    Raises
-    ------
-    ClusterError
-        It was not carried out, or not to its end.
-    """
+    """Make, show and carry out a plan under the Lease; not to its end: :class:`ClusterError`."""
     from placer.cluster import Client
     from placer.progress import Progress
     from placer.scheduling_pass import Pass, Session, run_pass
@@ -120,7 +108,6 @@ def _pass_options(options: argparse.Namespace) -> PassOptions:
 
 
 def _troubles(done: Pass) -> Iterator[str]:
-    """Why what was decided is not what there is now."""
     if done.report.disruption is not None and done.report.disruption.trouble is not None:
         end = " to its end" if done.report.disruption.evicted else ", and nothing was evicted"
         yield f"the plan was not carried out{end}: {done.report.disruption.trouble}"
@@ -133,7 +120,6 @@ def _troubles(done: Pass) -> Iterator[str]:
 
 
 def _tell(options: argparse.Namespace, done: Pass) -> None:
-    """Say what became of the plan."""
     if done.result is None:
         return
     if options.json:

@@ -51,6 +51,7 @@ def _audit(options: argparse.Namespace) -> int:
     from placer.deadline import Deadline, within
     from placer.progress import Progress
     from placer.stranded import stranded
+    from placer.summary import print_findings
     from placer.terminal import read_instance
 
     faults = limit_faults(options.time_limit)
@@ -75,11 +76,13 @@ def _audit(options: argparse.Namespace) -> int:
             _print_groups(entries, selection(options).none(instance, "runs"))
             _print_lost(instance)
         _print_sums(instance, sums())
+        if instance.findings:
+            say([""])
+        print_findings(instance.findings, console())
     return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
 
 
 def _sums(sums: Sums | None) -> dict[str, Any]:
-    """The sums as plain data; without them where the time did not suffice."""
     if sums is None:
         return {"stranded": None, "largestGangs": None}
     found, gangs = sums
@@ -92,7 +95,10 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
         terminal.print(none, markup=False)
         return
     sound = [each for each in entries if _is_sound_pod(each)] if len(entries) > SHOWN else []
-    worst = sorted((each for each in entries if not (sound and _is_sound_pod(each))), key=_badness)
+    worst = sorted(
+        (each for each in entries if not (sound and _is_sound_pod(each))),
+        key=lambda each: (not each.violations, 1.0 if each.score is None else each.score),
+    )
     if sound:
         pods = counted(len(sound), "single pod")
         terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (--json has all)")
@@ -100,7 +106,9 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width) if shown else ():
         terminal.print(table)
-    _print_late(entries)
+    late = sum(each.late for each in entries)
+    if late:
+        terminal.print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
     broken: dict[str, list[str]] = {}
@@ -116,14 +124,7 @@ def _is_sound_pod(entry: AuditEntry) -> bool:
     return not entry.group.api_group and str(entry.standing) == "MATCH" and entry.score == 1.0
 
 
-def _print_late(entries: Sequence[AuditEntry]) -> None:
-    late = sum(each.late for each in entries)
-    if late:
-        console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
-
-
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
-    """What groups are called: those of one name in several systems in full."""
     from placer.instance.group_names import full_name
 
     names = [f"{each.namespace}/{each.name}" if short is None else short(each) for each in groups]
@@ -132,7 +133,6 @@ def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None =
 
 
 def _print_lost(instance: Instance) -> None:
-    """Say of which nodes nothing is known although pods are there."""
     from placer.instance.findings import counted
 
     if not instance.nodes:
@@ -144,11 +144,6 @@ def _print_lost(instance: Instance) -> None:
         say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
 
 
-def _badness(entry: AuditEntry) -> tuple[bool, float]:
-    """What breaks rules first, then what is furthest from the best."""
-    return not entry.violations, 1.0 if entry.score is None else entry.score
-
-
 def _columns(entries: Sequence[AuditEntry]) -> list[Column]:
     found = [Column("rules", [str(each.standing) for each in entries], text=True)]
     found += _quality_columns("", [each.quality for each in entries])
@@ -157,9 +152,11 @@ def _columns(entries: Sequence[AuditEntry]) -> list[Column]:
 
 
 def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]:
-    columns: list[Column] = []
+    columns = []
     for word, name in _QUALITIES:
-        columns.append(Column(f"{head}{word}", [_number(None if it is None else getattr(it, name)) for it in those]))
+        cells = [_number(None if it is None else getattr(it, name)) for it in those]
+        if {*cells} != {"-"}:  # a cluster without HyperNodes has no tiers, one without AppGroups no costs
+            columns.append(Column(f"{head}{word}", cells))
     return columns
 
 
@@ -171,7 +168,6 @@ def _number(value: int | None) -> str:
 
 
 def _looked_at(instance: Instance) -> str:
-    """That zones of nodes are not looked at, to be appended; empty where there are none."""
     zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
     return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
 
@@ -199,12 +195,12 @@ def _print_stranded(found: Sequence[Stranded]) -> None:
 
 def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
     terminal = console()
-    terminal.print(f"\nLargest gang that still fits under one HyperNode{looked_at}")
+    tiers = any(each.hyper_node for each in gangs)
+    terminal.print(f"\nLargest gang that still fits{' under one HyperNode' if tiers else ''}{looked_at}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
-    columns = [
-        Column("tier", [str(each.tier) for each in gangs]),
-        Column("pods", [f"{each.pods:,}" for each in gangs]),
-        Column("where", [each.hyper_node or "the whole cluster" for each in gangs], text=True),
-    ]
+    columns = [Column("pods", [f"{each.pods:,}" for each in gangs])]
+    if tiers:
+        where = [each.hyper_node or "the whole cluster" for each in gangs]
+        columns = [Column("tier", [str(each.tier) for each in gangs]), *columns, Column("where", where, text=True)]
     for table in tables(names, columns, terminal.width):
         terminal.print(table)

@@ -22,7 +22,7 @@ WIDTH = 80
 
 
 def add_check(commands: Any) -> None:
-    """Add ``check`` and its flags, which are those of the passes that are to be made."""
+    """Add ``check`` and the flags of passes."""
     parser = add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
     add_pass_flags(parser)
 
@@ -56,7 +56,6 @@ def _worst(results: Iterable[CheckResult]) -> CheckState:
 
 
 def _print(results: Sequence[CheckResult]) -> None:
-    """One row for each check, and below them what is not as it should be."""
     from placer.preflight import CheckState
 
     terminal = console()
@@ -76,7 +75,6 @@ def _print(results: Sequence[CheckResult]) -> None:
 
 
 def _in_short(results: Sequence[CheckResult]) -> str:
-    """What a check found, in a line or two."""
     from placer.preflight import CheckState
 
     if len(results) == 1:

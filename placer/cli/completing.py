@@ -1,10 +1,10 @@
-"""``completion``: what a shell needs to complete commands, options and values; argcomplete does it."""
+"""``completion``: commands, options and values for shells, by argcomplete."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from placer.errors import UsageError
@@ -43,7 +43,7 @@ def is_asked() -> bool:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that asks what could stand where the cursor is, and end; return where none asks."""
+    """Answer a shell that asks for completions, and end; return where none asks."""
     if not is_asked():
         return
     import argcomplete
@@ -64,7 +64,6 @@ def _tree(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
 
 
 def _completer(action: argparse.Action) -> Completer:
-    """What completes a value, by the word that the help has for it."""
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
     word = str(action.metavar)
@@ -72,44 +71,34 @@ def _completer(action: argparse.Action) -> Completer:
     if word in ("INSTANCE", "PLACEMENT") or action.dest == "with_":
         return objects
     if word == "FAMILY|INSTANCE":
-        return _Families(objects)
+        return _or_files(_families, objects)
     if word == "FILE":
         return FilesCompleter()
     if word == "FILE|FORMAT":
-        return _Formats(FilesCompleter())
+        return _or_files(lambda: FORMATS, FilesCompleter())
     if action.dest == "words":
         return _commands
     if word == "FOLDER":
         return DirectoriesCompleter()
     if action.dest == "policies":
-        return _Policies(objects)
+        return _policies(objects)
     return _nothing
 
 
-class _Families:
-    """Completes families and files."""
+def _families() -> Iterable[str]:
+    from placer.laboratory.generate import FAMILIES
 
-    def __init__(self, files: Completer) -> None:
-        self._files = files
-
-    def __call__(self, prefix: str, **more: Any) -> list[str]:
-        from placer.laboratory.generate import FAMILIES
-
-        return [*(name for name in FAMILIES if name.startswith(prefix)), *self._files(prefix, **more)]
+    return FAMILIES
 
 
-class _Formats:
-    """Completes formats and files."""
+def _or_files(names: Callable[[], Iterable[str]], files: Completer) -> Completer:
+    def complete(prefix: str, **more: Any) -> list[str]:
+        return [*(name for name in names() if name.startswith(prefix)), *files(prefix, **more)]
 
-    def __init__(self, files: Completer) -> None:
-        self._files = files
-
-    def __call__(self, prefix: str, **more: Any) -> list[str]:
-        return [*(name for name in FORMATS if name.startswith(prefix)), *self._files(prefix, **more)]
+    return complete
 
 
 def _commands(prefix: str, **_: Any) -> list[str]:
-    """Complete commands, for ``help``."""
     from placer.cli.help_texts import GROUPS
 
     return [name for names in GROUPS.values() for name in names if name.startswith(prefix)]
@@ -120,17 +109,14 @@ def _nothing(**_: Any) -> list[str]:
     return []
 
 
-class _Policies:
-    """Completes the last name of a list with commas, by those that are not in it; behind ``NAME=`` a file."""
-
-    def __init__(self, files: Completer) -> None:
-        self._files = files
-
-    def __call__(self, prefix: str, **more: Any) -> list[str]:
+def _policies(files: Completer) -> Completer:
+    def complete(prefix: str, **more: Any) -> list[str]:
         from placer.laboratory.deciders import NAMES
 
         *before, last = prefix.split(",")
         name, own, target = last.partition("=")
         if own:
-            return [",".join([*before, f"{name}={file}"]) for file in self._files(target, **more)]
+            return [",".join([*before, f"{name}={file}"]) for file in files(target, **more)]
         return [",".join([*before, name]) for name in NAMES if name not in before]
+
+    return complete

@@ -14,7 +14,7 @@ __all__ = ["add_config"]
 
 
 def add_config(commands: Any) -> None:
-    """Add ``config`` and its flags, which are those of ``run``."""
+    """Add ``config`` and the flags of ``run``."""
     parser = add_command(commands, "config", "print the options that hold for a pass, and where each is from", _config)
     add_pass_flags(parser)
 

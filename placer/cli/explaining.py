@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from placer.explain.cases import Case, Placed
     from placer.explain.causes import Correction
     from placer.explain.changes import TriedChange
-    from placer.explain.copies import Copies, Spare
+    from placer.explain.copies import Copies
     from placer.explain.explanation import Explanation
     from placer.explain.jobs import JobAnswer
     from placer.instance import GroupKey
@@ -97,10 +99,24 @@ def _explain(options: argparse.Namespace) -> int:
             refuse_findings(paths, case.instance.findings)
         keys = _keys(options, case, paths)
         if options.how_many:
-            return _how_many(options, case, keys or [], deadline, progress)
-        if options.job:
-            return _job(options, case, keys or [], deadline, progress)
-        return _groups(options, case, keys, deadline, progress)
+            code = _how_many(options, case, keys or [], deadline, progress)
+        elif options.job:
+            code = _job(options, case, keys or [], deadline, progress)
+        else:
+            code = _groups(options, case, keys, deadline, progress)
+    if not options.json:
+        _print_findings(options, case, keys or [])
+    return code
+
+
+def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> None:
+    from placer.summary import print_findings
+
+    names = tuple(f"{key.namespace}/{key.name}" for key in keys)
+    near = [each for each in case.instance.findings if any(name in str(each) for name in names)]
+    print_findings(near, console())
+    others = [each for each in case.instance.findings if each not in near]
+    print_findings(others, console(), brief="" if options.wide else "Other findings" if near else "Findings")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -117,7 +133,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
-    """The input with the job, which is told of and taken as if it ran where it is suspended."""
     from placer.instance.expansion import suspended_workloads
     from placer.manifests import read_texts, validate
     from placer.manifests.faults import Faults
@@ -152,13 +167,12 @@ def _case(
 
 
 def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) -> list[GroupKey] | None:
-    """Groups asked about; None: all that wait."""
-    from placer.explain.explanation import find_group
+    from placer.explain.explanation import find_groups
     from placer.explain.jobs import job_groups
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else [find_group(case, options.group, options.namespace, home_of(options))]
+    return None if options.group is None else find_groups(case, options.group, options.namespace, home_of(options))
 
 
 def _groups(
@@ -171,7 +185,8 @@ def _groups(
     progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    asked = _selected(options, case, waiting(placed, others.names) if keys is None else keys)
+    shown = set(selection(options).groups(case.instance))
+    asked = [key for key in (waiting(placed, others.names) if keys is None else keys) if key in shown]
     if keys is None and asked and not options.json:
         with progress.hidden():
             if _print_table(options, placed, asked, others.names, deadline):
@@ -195,7 +210,6 @@ def _groups(
 
 
 def _files(options: argparse.Namespace, explained: Explanation) -> Files:
-    """Write the objects that changes add, each change's into a file; number of the change to it."""
     files: dict[int, str] = {}
     for number, each in enumerate(explained.changes, 1):
         if options.changes is not None and each.change.with_:
@@ -210,25 +224,46 @@ def _files(options: argparse.Namespace, explained: Explanation) -> Files:
 def _tell_each(
     options: argparse.Namespace, kind: str, answers: Iterable[Answer], count: int, progress: Progress
 ) -> list[Mapping[str, Any]]:
-    """Print answers as they come, as JSON all together; Ctrl-C ends them early."""
     entries: list[Mapping[str, Any]] = []
-    asked = Interruptible(entries, count, "group")
+    asked, last = Interruptible(entries, count, "group"), _Said()
     with asked:
         for entry, lines in answers:
             entries.append(entry)
             if not options.json:
                 with progress.hidden():
-                    say(lines)
+                    say(last.new(entry["group"], list(lines)))
     if options.json:
         tell(listed(kind, entries), options)
+    say(last.like_it())
     asked.again()
     return entries
 
 
-def _selected(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> list[GroupKey]:
-    """Those of some groups that the flags select."""
-    shown = set(selection(options).groups(case.instance))
-    return [key for key in keys if key in shown]
+class _Said:
+    """The last lines about a group, so that those of the next one are not repeated where only its name differs."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._names: list[str] = []
+
+    def new(self, group: Mapping[str, str], lines: list[str]) -> list[str]:
+        name = f"{group['namespace']}/{group['name']}"
+        if not lines:
+            return []
+        if self._without_names(lines, name) == self._without_names(self._lines, name):
+            self._names.append(name)
+            return []
+        before, self._lines, self._names = self.like_it(), lines, [name]
+        return [*before, *lines]
+
+    def like_it(self) -> list[str]:
+        more = self._names[1:]
+        self._names = self._names[:1]
+        return [f"  The same holds for {len(more):,} more: {and_list(some(more, NAMED))}."] if more else []
+
+    def _without_names(self, lines: Iterable[str], name: str) -> list[str]:
+        either = "|".join(re.escape(each) for each in (name, *self._names[:1]))
+        return [re.sub(rf"\b(?:{either})(?![\w-]|\.\w)", "*", line) for line in lines]
 
 
 def _print_table(
@@ -238,10 +273,10 @@ def _print_table(
     elsewhere: Container[GroupKey],
     deadline: Deadline,
 ) -> bool:
-    """Print the groups as ``queue`` does; True: there are too many for an explanation of each."""
     from placer.disruption import outcome_of
     from placer.explain.explanation import reasons_of
     from placer.explain.prices import FEW
+    from placer.summary import print_absent
     from placer.summary.queue import print_queue, print_steps, queue_items
 
     told, now = reasons_of(placed, deadline), time.time()
@@ -252,7 +287,10 @@ def _print_table(
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
         print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
-    terminal.print("" if not many else "`placer explain --group NAME` explains one of them.")
+    if not selection(options).words:
+        print_absent(placed.instance.absent_work, terminal)
+    one = shlex.join(["placer", "explain", "--group", "NAME", *source_words(options)])
+    terminal.print(f"`{one}` explains one of them." if many else "", markup=False)
     return many
 
 
@@ -274,15 +312,23 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 def _how_many(
     options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress
 ) -> int:
+    from placer.deadline import within
     from placer.explain.copies import how_many, read_spare, with_spares
+    from placer.explain.explanation import equal_pods
 
     spare = None if options.spare is None else read_spare(options.spare, case.instance)
 
     def answers() -> Iterator[Answer]:
+        equal: Mapping[GroupKey, object] = within(deadline, lambda: equal_pods(case.instance), {})
+        counts: dict[object, tuple[Copies, Copies | None]] = {}
         for key in keys:
-            progress.phase(f"{key.namespace}/{key.name}: counting copies")
-            found = how_many(case.instance, key, deadline)
-            left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+            kind = equal.get(key, key)
+            if kind not in counts:
+                progress.phase(f"{key.namespace}/{key.name}: counting copies")
+                count = how_many(case.instance, key, deadline)
+                left = None if spare is None else how_many(with_spares(case.instance, key, *spare), key, deadline)
+                counts[kind] = count, left
+            found, left = replace(counts[kind][0], group=key), counts[kind][1]
             entry = found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)})
             yield entry, _told_of_copies(found, left, spare)
 
@@ -290,8 +336,8 @@ def _how_many(
     return OK
 
 
-def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
-    lost = {} if spare is None else {"nodes": spare.count, "tier": spare.tier}
+def _spare(left: Copies, spare: tuple[int, int] | None) -> dict[str, Any]:
+    lost = {} if spare is None else {"nodes": spare[0], "tier": spare[1]}
     return lost | {key: value for key, value in left.as_dict().items() if key != "group"}
 
 
@@ -320,7 +366,6 @@ def _optional(found: Explanation) -> str:
 
 
 def _equal(found: Explanation) -> str:
-    """Others that wait as a group does, which nothing tells from it, to be appended."""
     if not found.equal:
         return ""
     names = and_list(some([f"{key.namespace}/{key.name}" for key in found.equal], NAMED))
@@ -338,7 +383,6 @@ def _why(found: Explanation, files: Files) -> Iterator[str]:
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) -> Iterator[str]:
-    """What is said of a group that waits for another scheduler."""
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
@@ -367,8 +411,12 @@ def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
 
 
 def _fitting_beside(told: MimickedFate) -> Iterator[str]:
-    """Whether what gets nothing would fit beside those that go first."""
-    if told.since is not None:
+    if told.outside:
+        yield (
+            "    The action enqueue keeps it out: its minResources and those of PodGroups let in before it exceed "
+            "the free amounts with overcommit."
+        )
+    elif told.since is not None:
         yield f"    It would fit next to the running pods, but not after {told.since.namespace}/{told.since.name}."
     elif told.fits_beside:
         yield "    It would fit next to all groups served before it: that policy does not find the place."
@@ -377,7 +425,6 @@ def _fitting_beside(told: MimickedFate) -> Iterator[str]:
 
 
 def _where(fate: GroupFate) -> str:
-    """How many pods of a group are placed, and where where it asks for nearness."""
     pods = f"{fate.placed:,} pod{'' if fate.placed == 1 else 's'} placed"
     return pods + (f" under {fate.hyper_node} (tier {fate.tier})" if fate.hyper_node is not None else "")
 
@@ -391,7 +438,6 @@ def _causes(found: Explanation) -> Iterator[str]:
 
 
 def _set(number: int, causes: Correction) -> Iterator[str]:
-    """One correction set; the group fits as soon as all of it is lifted, and not before."""
     several = len(causes) > 1
     first = f"  Because of {'all of' if several else 'this'}:"
     yield first if number == 0 else f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:"
@@ -416,7 +462,6 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
 
 
 def _without(explained: Explanation) -> str:
-    """What to do where no change admits a group, after the words that say so."""
     codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
     first = f"{codes[0]}" if "InvalidGroup" in codes else "one of the causes"
     again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
@@ -424,7 +469,6 @@ def _without(explained: Explanation) -> str:
 
 
 def _options(tried: TriedChange, file: str | None) -> str:
-    """The what-if options that make a change, as bash and zsh take them; ``file`` has the objects to add."""
     change = tried.change
     if change.with_ and file is None:
         heads = ((each["kind"], each["metadata"]) for each in change.with_)
@@ -436,7 +480,6 @@ def _options(tried: TriedChange, file: str | None) -> str:
 
 
 def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:
-    """When a group of a job fits, beside those of the job that fit now."""
     from placer.explain.jobs import JobFits
 
     key, by = found.explanation.group, " and ".join(found.decided_by)
@@ -455,14 +498,15 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterato
     yield from _changes(found.explanation, files)
 
 
-def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:
+def _told_of_copies(found: Copies, left: Copies | None, spare: tuple[int, int] | None) -> Iterator[str]:
     yield f"{found.group}: {_copies(found)}"
     if left is not None and spare is not None:
-        nodes = "roomiest node" if spare.count == 1 else f"{spare.count:,} roomiest nodes"
-        yield f"  with the {nodes} of each domain of tier {spare.tier} lost: {_copies(left)}"
+        count, tier = spare
+        nodes = "roomiest node" if count == 1 else f"{count:,} roomiest nodes"
+        yield f"  with the {nodes} of each domain of tier {tier} lost: {_copies(left)}"
 
 
 def _copies(found: Copies) -> str:
-    if found.copies == found.bound:
-        return f"{found.copies:,} fit together, and no more (proved by {prover_word(found.proved_by)})"
-    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {prover_word(found.proved_by)})"
+    fit = "1 fits" if found.copies == 1 else f"{found.copies:,} fit together"
+    no_more = ", and no more" if found.copies == found.bound else f"; {found.bound + 1:,} do not"
+    return f"{fit}{no_more} (proved by {prover_word(found.proved_by)})"

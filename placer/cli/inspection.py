@@ -1,7 +1,6 @@
-"""What an operator sees of a process that makes passes while it runs: what it does, what costs what, and log lines.
+"""What a process that makes passes does, and what costs what: by SIGUSR2 on standard error, by HTTP, and in log lines.
 
-Asked by signal (SIGUSR2: what costs what, on standard error), and in a loop at the address of its metrics, from the
-same machine alone: ``/configz``, ``/statusz`` and ``/debug/flags/v``, by the names that components of Kubernetes have.
+The addresses, from the same machine alone, are those of Kubernetes: ``/configz``, ``/statusz``, ``/debug/flags/v``.
 """
 
 from __future__ import annotations
@@ -39,13 +38,7 @@ _MIB = 2**20
 
 
 class Inspection:
-    """Knows what passes do and did, as one of the observers of a loop, or of a single pass.
-
-    Parameters
-    ----------
-    configuration
-        Keys and values of the options that hold.
-    """
+    """Observes passes; ``configuration`` holds keys and values of the options that hold."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
         self._configuration = configuration
@@ -126,13 +119,7 @@ class Inspection:
         return "\n".join(lines) + "\n"
 
     def level(self, body: str | None = None) -> str:
-        """The level of log lines; with a number, which it is from now on.
-
-        Raises
-        ------
-        ValueError
-            It is no number from 0 to 10.
-        """
+        """The level of log lines, set where a number from 0 to 10 is given; another one is a :class:`ValueError`."""
         if body is None:
             return f"{self._level}\n"
         if not body.strip().isdecimal() or int(body) > _HIGHEST:
@@ -160,7 +147,6 @@ class Inspection:
         threading.Thread(target=_log, args=(text,), name="costs", daemon=True).start()
 
     def _lines(self) -> Iterator[str]:
-        """What goes on, and what costs what."""
         used, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
         processor, searched = used.ru_utime + used.ru_stime, children.ru_utime + children.ru_stime
         yield (
@@ -174,7 +160,6 @@ class Inspection:
 
 
 def _costs(done: Pass) -> Iterator[str]:
-    """What a pass cost: seconds, objects, and pods that wait."""
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in dict(done.seconds).items())
     yield f"pass: {done.began:%Y-%m-%dT%H:%M:%SZ}, {steps or 'no step'}"
     if done.read is not None:
@@ -186,14 +171,12 @@ def _costs(done: Pass) -> Iterator[str]:
 
 
 def _waiting(instance: Instance) -> Iterator[str]:
-    """Namespaces with the most pods that wait."""
     held = Counter(key.namespace for key in instance.pods)
     for namespace, count in Counter(pod.key.namespace for pod in instance.pending).most_common(_SHOWN):
         yield f"namespace {namespace}: {count:,} pending of {counted(held[namespace], 'pod')} that are read"
 
 
 def _pods(done: Pass) -> Iterator[str]:
-    """Namespaces with the most text in pods, of a pass that may not have decided yet."""
     from placer.cluster.reading.views import ObjectView, read_view
 
     sizes: dict[str, list[int]] = {}

@@ -1,7 +1,4 @@
-"""The report of the last pass of a loop, as a page at ``/report``.
-
-It names the objects of everybody, and whoever reaches the address reads it: it is served nowhere by default.
-"""
+"""The report of a loop's last pass at ``/report``, served nowhere by default: it names everybody's objects."""
 
 from __future__ import annotations
 
@@ -20,13 +17,7 @@ _EARLY = b"no pass has decided anything yet\n"
 
 
 class LiveReport:
-    """Keeps the answer of the last pass, as one of the observers of a loop; the page is made when it is asked for.
-
-    Parameters
-    ----------
-    make
-        Makes the page of an answer, and of the time of its pass in seconds since the epoch.
-    """
+    """Keeps the last answer; ``make`` makes the page of it and of its time in seconds since the epoch."""
 
     def __init__(self, make: Callable[[Result, float], str]) -> None:
         self._make = make

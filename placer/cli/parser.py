@@ -36,8 +36,6 @@ class HelpAll(argparse.Action):
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Keeps the lines of examples as they are."""
-
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if text.startswith(EXAMPLES) else super()._fill_text(text, width, indent)
 
@@ -55,7 +53,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse words; an option that is not known is told before anything that is missing because of it."""
+        """Parse words; an unknown option is reported before anything that is missing because of it."""
         for word in self._options_in(args or ()):
             if word not in self._option_string_actions:
                 hint = _hint(word, self._option_string_actions)
@@ -65,8 +63,14 @@ class Parser(argparse.ArgumentParser):
             self.error(f"found {' '.join(rest)}, expected nothing more")
         for action in self._get_positional_actions():
             if getattr(action, "needed", False) and not getattr(found, action.dest):
-                self.error(f"the following arguments are required: {action.metavar}")
+                self.error(self._lacking(action, found))
         return found, rest
+
+    def _lacking(self, action: argparse.Action, found: Any) -> str:
+        positional = self._get_positional_actions()
+        only = [str(getattr(found, each.dest)) for each in positional if getattr(found, each.dest)]
+        so_far = f"found {' '.join(only)} alone, expected {_words(positional)}" if only else ""
+        return so_far or f"the following arguments are required: {action.metavar}"
 
     def format_help(self) -> str:
         """Give the help, with commands in groups, and without hidden flags."""
@@ -101,7 +105,6 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _options_in(self, words: Sequence[str]) -> Iterable[str]:
-        """What of the words is an option of this parser and not of a command's."""
         for word in words:
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 return
@@ -122,13 +125,8 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists them)")
 
     def _short_usage(self) -> str:
-        """The command and what it takes, in one line: options by themselves would fill the screen."""
-        words = []
-        for action in self._get_positional_actions():
-            word = str(action.metavar or action.dest)
-            several = f"{word}..." if action.nargs in ("+", "*") else word
-            words.append(several if action.nargs != "*" or getattr(action, "needed", False) else f"[{several}]")
-        return " ".join([self.prog, *words, "[OPTION...]"])
+        words = _words(self._get_positional_actions())
+        return " ".join(filter(None, (self.prog, words, "[OPTION...]")))
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         try:
@@ -140,12 +138,20 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"found {arg_string!r}, expected {expected}") from None
 
 
+def _words(positional: Iterable[argparse.Action]) -> str:
+    words = []
+    for action in positional:
+        word = str(action.metavar or action.dest)
+        several = f"{word}..." if action.nargs in ("+", "*") else word
+        words.append(several if action.nargs != "*" or getattr(action, "needed", False) else f"[{several}]")
+    return " ".join(words)
+
+
 #: Words for commands that other tools, or kubectl-placer, have.
 _MEANT = {"why": "explain", "schedule": "solve", "status": "queue", "get": "queue"}
 
 
 def _hint(word: str, names: Iterable[str]) -> str:
-    """Propose the name that is meant, or none: what begins like it, else what is most alike."""
     known = [*names]
     longer = [name for name in known if len(word.strip("-")) > 1 and name.startswith(word)]
     near = longer or filter(None, [_MEANT.get(word) or alike(word, known)])

@@ -1,7 +1,6 @@
-"""The flags of a pass, which ``run`` makes, ``check`` asks about and ``config`` shows; and the file in their place.
+"""The flags of ``run``, ``check`` and ``config``, and the file in their place (:mod:`placer.configuration`).
 
-Each flag is a key of the file, too (:mod:`placer.configuration`). A flag that is given goes before the file, the file
-before the flag's default; some defaults come from where the command runs.
+A given flag goes before the file, the file before the flag's default.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = ["Origin", "add_pass_flags", "configured", "pass_options", "values_of_
 
 
 class Origin(NamedTuple):
-    """Where a value comes from: ``flag``, ``file``, ``environment`` or ``default``; and what it is called there."""
+    """Where a value comes from (``flag``, ``file``, ``environment`` or ``default``) and its name there."""
 
     source: str
     name: str
@@ -49,13 +48,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def configured(options: argparse.Namespace) -> argparse.Namespace:
-    """The options with what the file says and the defaults in their places, and ``origins``: where each is from.
-
-    Raises
-    ------
-    UsageError
-        With everything that is wrong in the file and with the values of flags.
-    """
+    """Fill in the file and defaults, and ``origins``; all faults of file and flags are one :class:`UsageError`."""
     from placer.configuration import read_configuration
 
     defaults: dict[str, Any] = options.defaults_of_keys
@@ -77,7 +70,6 @@ def configured(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def _default_origin(name: str) -> Origin:
-    """Where the value of a flag is from that nobody has given."""
     from placer.cluster.reading.client import own_namespace
 
     if name == "kubeconfig" and os.environ.get("KUBECONFIG"):
@@ -93,7 +85,6 @@ def values_of_keys(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _holding(options: argparse.Namespace, name: str) -> Any:
-    """The value that counts, where what is given leaves it to something else."""
     from placer.cores import usable_cores
 
     value = getattr(options, name)
@@ -111,13 +102,7 @@ def _holding(options: argparse.Namespace, name: str) -> Any:
 
 
 def pass_options(options: argparse.Namespace) -> PassOptions:
-    """What the options ask for, as :func:`configured` gives them.
-
-    Raises
-    ------
-    UsageError
-        Something makes no sense.
-    """
+    """What configured options ask for; something senseless is a :class:`UsageError`."""
     from placer.cluster.reading.guards import Guards
     from placer.cluster.writing.making_room import EvictionOptions
     from placer.cluster.writing.plan_execution import BindingOptions
@@ -165,7 +150,6 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
 
 
 def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
-    """What is wrong with values that may be had by themselves."""
     from placer.instance import ANY_SCHEDULER
 
     faults = [*_limit_faults(options), *_saving_faults(options, folder), *_lease_faults(options)]
@@ -189,7 +173,6 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
 
 
 def _limit_faults(options: argparse.Namespace) -> Iterator[str]:
-    """What is wrong with limits of the search."""
     from placer.methods.search_limits import limit_faults
 
     asked = {
@@ -203,7 +186,6 @@ def _limit_faults(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _guard_faults(options: argparse.Namespace) -> Iterator[str]:
-    """What is wrong with namespaces and selector."""
     from placer.kube.base import DNS_SUBDOMAIN
     from placer.manifests.label_selectors import parse_label_selector
 
@@ -218,7 +200,6 @@ def _guard_faults(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _lease_faults(options: argparse.Namespace) -> Iterator[str]:
-    """What is wrong with the names of the Lease."""
     from placer.kube.base import DNS_SUBDOMAIN
 
     lease = lease_of(options)
@@ -229,7 +210,6 @@ def _lease_faults(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _saving_faults(options: argparse.Namespace, folder: Path | None) -> Iterator[str]:
-    """What is wrong with what is kept."""
     if folder is not None and not folder.is_dir():
         yield f"{options.origins['save'].name}: found no folder {folder}, expected one"
     for name in ("save_keep", "save_keep_bytes"):

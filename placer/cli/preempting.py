@@ -91,7 +91,6 @@ def add_repair(commands: Any) -> None:
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
-    """Add what both take; give the group of flags."""
     asking = parser.add_argument_group("asking")
     asking.add_argument(
         "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
@@ -103,9 +102,11 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 
 def _preempt(options: argparse.Namespace) -> int:
+    from placer.deadline import Deadline
+    from placer.explain.prices import rivals
     from placer.instance.what_if import without
     from placer.preempt import group_named, preempt
-    from placer.summary.preempting import preempt_lines
+    from placer.summary.preempting import preempt_lines, rival_lines
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         if options.group is not None:
@@ -116,9 +117,15 @@ def _preempt(options: argparse.Namespace) -> int:
         others = {pod.key for pod in instance.pending if pod.group not in asked}
         return preempt(without(instance, others) if others else instance, **limits)
 
-    def lines(instance: Instance, result: Result) -> Iterable[str]:
-        none = () if result.instance.pending else [selection(options).none(instance, "waits")]
-        return none or preempt_lines(result)
+    def lines(instance: Instance, result: Result) -> Iterator[str]:
+        if not result.instance.pending:
+            yield selection(options).none(instance, "waits")
+            return
+        yield from preempt_lines(result)
+        if options.group is not None and result.placement is not None and _admitted(result):
+            (key,) = {pod.group for pod in result.instance.pending if pod.group is not None}
+            deadline = Deadline(options.began + options.time_limit)
+            yield from rival_lines(instance, rivals(instance, key, result.placement, deadline))
 
     _, result = _made(options, decide, lines)
     return OK if _admitted(result) else NOT_TO_BE_HAD
@@ -191,7 +198,6 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
 def _frontier(
     ask: Callable[..., Result], most: int, options: argparse.Namespace, progress: Progress
 ) -> Iterator[Result]:
-    """The answer for the first of what is wanted, for the first two, and so on, until one more is not to be had."""
     from placer.result import Verdict
 
     for count in range(1, most + 1):
@@ -223,10 +229,7 @@ def _made(
     lines: Callable[[Instance, Result], Iterable[str]],
     is_whole: Callable[[Result], bool] = lambda _: True,
 ) -> tuple[Instance, Result]:
-    """Decide, tell it, and carry it out where that is asked for and it is whole; what was there before, and the result.
-
-    ``decide`` is given the instance, what reads it with objects added, and the limits.
-    """
+    """``decide`` is given the instance, a reader with objects added, and the limits; a plan is carried out if whole."""
     check_apply(options)
     _check_output(options)
     if not options.apply:
@@ -247,7 +250,6 @@ def _made(
 
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
-    """Read the instance and decide."""
     from placer.progress import Progress
 
     paths = source(options)
@@ -260,7 +262,6 @@ def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tupl
 
 
 def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> None:
-    """Write the last Placement where that is asked for, and print the table, or all of them."""
     from placer.document import placement_document
     from placer.summary.preempting import frontier_lines, frontier_point
 
@@ -279,7 +280,6 @@ def _check_output(options: argparse.Namespace) -> None:
 
 
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
-    """Write the Placement where that is asked for, and print the lines, or it."""
     from placer.document import placement_document
 
     document = placement_document(result).as_dict()
@@ -299,7 +299,6 @@ def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
 
 
 def _going(result: Result) -> list[str]:
-    """The pods that go, by name."""
     if result.placement is None:
         return []
     gone = (*result.placement.evictions, *(each.pod for each in result.placement.moves))
@@ -307,7 +306,6 @@ def _going(result: Result) -> list[str]:
 
 
 def _admitted(result: Result) -> bool:
-    """Whether every group that waits is admitted."""
     from placer.disruption import outcome_of
     from placer.placement import Placement
 
@@ -316,7 +314,6 @@ def _admitted(result: Result) -> bool:
 
 
 def _placed_again(before: Instance, result: Result) -> bool:
-    """Whether every pod that ran on a lost node has another one."""
     from placer.instance.what_if import ran_on
     from placer.placement import Placement
 

@@ -27,16 +27,7 @@ FAULTS_SHOWN = 20  #: most faults that a terminal shows; a file and ``--json`` g
 def run(arguments: Sequence[str], began: float, signals: Signals, output: Output | None) -> int:
     """Run the chosen command; what it raises on purpose becomes a message and an exit code.
 
-    Parameters
-    ----------
-    arguments
-        Without the program's name.
-    began
-        ``time.monotonic()`` of the call.
-    signals
-        Raises interrupts from the command's beginning on.
-    output
-        Standard output, where it is one that remembers what went wrong.
+    ``began``: ``time.monotonic()`` of the call. ``output``: standard output, where it remembers what went wrong.
     """
     as_json = _asks_for_json(list(itertools.takewhile(lambda word: word != "--", arguments)))
     try:
@@ -59,7 +50,6 @@ def run(arguments: Sequence[str], began: float, signals: Signals, output: Output
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:
-    """Whether errors are to be read by a program, too."""
     machine, flags = ("json", "yaml"), ("-o", "--output")
     joined = {"--json", *(f"-o{each}" for each in machine), *(f"--output={each}" for each in machine)}
     pairs = itertools.pairwise(words)
@@ -101,14 +91,7 @@ def _complain(error: PlacerError, as_json: bool) -> None:
 def parser(as_json: bool = False, asked: str | None = None) -> Parser:
     """Make the parser of all commands.
 
-    Parameters
-    ----------
-    as_json
-        Whether what it prints itself is JSON.
-    asked
-        The only command that will be parsed; None: any. For one that decides an instance, others are left out where
-        theirs would be imported for nothing; so are the families of ``generate`` for another one, because their options
-        are read from their code, whose import takes longer than a whole ``placer --version``.
+    ``asked``: the only command to be parsed; slow imports of others, and families of ``generate``, are then left out.
     """
     version = json.dumps(headed("Version", {"placer": __version__})) if as_json else f"placer {__version__}"
     top = Parser(
@@ -131,7 +114,6 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
 
 
 def _complete(parser: argparse.ArgumentParser) -> None:
-    """Add to a command the format of what it prints where it writes no file, its examples, and ``--help-all``."""
     if "-o" not in parser._option_string_actions:
         text = f"how to print: {', '.join(FORMATS)}"
         parser.add_argument("-o", "--output", dest="format", choices=FORMATS, metavar="FORMAT", help=text)
@@ -144,8 +126,6 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_version(commands: Any) -> None:
-    """Add ``version``, which is ``--version``."""
-
     def run(options: argparse.Namespace) -> int:
         if options.json:
             tell(headed("Version", {"placer": __version__}), options, [__version__])
@@ -157,8 +137,6 @@ def _add_version(commands: Any) -> None:
 
 
 def _add_help(commands: Any) -> None:
-    """Add ``help``, which is ``--help`` of a command."""
-
     def run(options: argparse.Namespace) -> int:
         with suppress(SystemExit):
             parser().parse_args([*options.words, "--help"])
@@ -179,14 +157,12 @@ def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 
 def _add_deciding(commands: Any) -> None:
-    """The commands that people wait for at a prompt; what others import is not for them."""
     solving.add_solve(commands)
     solving.add_verify(commands)
     solving.add_expand(commands)
 
 
 def _add_all(commands: Any, *, families: bool) -> None:
-    """All commands, in the order in which they are listed."""
     from placer.cli import (
         auditing,
         checking,

@@ -78,7 +78,6 @@ def _queue(options: argparse.Namespace) -> int:
 def _items(
     options: argparse.Namespace, instance: Instance, deadline: Deadline, progress: Progress
 ) -> dict[GroupKey, QueueItem]:
-    """The groups that are asked about: what ``solve`` places in a part of the time, and why the rest waits."""
     from placer.disruption import outcome_of
     from placer.placement import Placement
     from placer.solve import solve
@@ -94,7 +93,7 @@ def _items(
 
 def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
     from placer.document import QueueListDocument
-    from placer.summary import print_absent
+    from placer.summary import print_absent, print_findings
     from placer.summary.groups import print_looked_at
     from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps
 
@@ -112,6 +111,7 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
         print_steps(items, terminal)
         if not selection(options).words:
             print_absent(instance.absent_work, terminal)
+    print_findings(instance.findings, terminal, brief="" if options.wide else "Findings")
     print_looked_at(instance, terminal)
 
 
@@ -122,7 +122,7 @@ def with_steps(
     deadline: Deadline | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[QueueItem]:
-    """Add the next step to the first lines that wait; without a deadline for its price, without a price."""
+    """Add the next step to the first lines that wait; with a price where there is a deadline for it."""
     from placer.explain.prices import FEW, next_step, priced
     from placer.summary.queue import equal_reasons
 
@@ -138,7 +138,6 @@ def with_steps(
 
 
 def _show_costs(options: argparse.Namespace, instance: Instance, budget: NamespaceBudget | None) -> None:
-    """Print who costs what, the dearest first."""
     from placer.document import CostItem, CostListDocument
     from placer.instance.namespace_budget import NamespaceBudget, dearest
 

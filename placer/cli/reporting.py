@@ -96,13 +96,6 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _refuse(options: argparse.Namespace, target: str) -> None:
-    """Refuse before the work, not after it, options that do not fit.
-
-    Raises
-    ------
-    UsageError
-        With the option.
-    """
     if target != "-":
         writable([Path(target)], (".html",))
     elif options.open or options.every is not None:
@@ -114,7 +107,6 @@ def _refuse(options: argparse.Namespace, target: str) -> None:
 
 
 def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
-    """Read the files, or the cluster, and gather what the page shows."""
     from placer.progress import Progress
     from placer.report import contents, told_apart
 
@@ -132,7 +124,6 @@ def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
 
 
 def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:
-    """The instance, with what the placement wants added to it."""
     from placer.read import read_whole_placement
     from placer.wanted import wanted_text
 
@@ -142,7 +133,6 @@ def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:
 
 
 def _about(options: argparse.Namespace, inputs: Inputs) -> dict[str, Any]:
-    """Which cluster it is, and whether it was read just now."""
     live = any(text.name == CLUSTER for text in inputs.instance)
     name: str | None = options.cluster_name
     if live and not name:
@@ -153,7 +143,6 @@ def _about(options: argparse.Namespace, inputs: Inputs) -> dict[str, Any]:
 
 
 def _repeat(every: float, write: Callable[[], None]) -> None:
-    """Write again and again until an interrupt, which is the end that is meant; the last page is left where not."""
     try:
         while True:
             time.sleep(every)
@@ -166,7 +155,6 @@ def _repeat(every: float, write: Callable[[], None]) -> None:
 
 
 def _open(path: Path) -> None:
-    """Open a page in the reader's browser."""
     import webbrowser
 
     if not webbrowser.open(path.absolute().as_uri()):

@@ -43,8 +43,6 @@ def add_run(commands: Any) -> None:
 
 
 class _LoopTeller:
-    """Prints a line for each pass, and says once why none is made."""
-
     def __init__(self, signals: StopSignals, phase: Callable[[str], None], form: str | None) -> None:
         self._signals, self._phase, self._format = signals, phase, form
         self._why = ""
@@ -53,15 +51,12 @@ class _LoopTeller:
         self._is_first = True
 
     def begun(self, _done: Pass) -> None:
-        """Have it said again why none is made, when that is so the next time."""
         self._why = ""
 
     def phase(self, text: str) -> None:
-        """Show what goes on."""
         self._phase(text)
 
     def binding(self) -> None:
-        """Let interrupts only ask."""
         self._signals.gently()
 
     def ended(self, done: Pass) -> None:
@@ -73,17 +68,14 @@ class _LoopTeller:
         self._signals.gently(False)
 
     def standing_by(self, why: str) -> None:
-        """Say so once."""
         self._know(OK)
         self._say(why)
 
     def undecided(self, why: str) -> None:
-        """Say so once."""
         self._know(ClusterError.exit_code)
         self._say(why)
 
     def paused(self, why: str) -> None:
-        """Say so once."""
         self._say(why)
 
     def _know(self, code: int) -> None:
@@ -113,7 +105,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    """Make pass after pass; the exit code is that of the last one."""
     from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
     from placer.scheduling_loop import run_loop
@@ -133,7 +124,6 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
 
 def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspection: Inspection) -> list[LoopMetrics]:
-    """What counts passes and is served as long as the stack is open; nothing where that is not asked for."""
     if address is None:
         return []
     from placer.configuration import parse_address
@@ -146,7 +136,6 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspect
 
 
 def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namespace) -> list[LiveReport]:
-    """What keeps the last pass and serves its report as long as the stack is open; nothing by default."""
     if options.report_bind_address is None:
         return []
     from placer.cli.live_report import LiveReport
@@ -197,7 +186,6 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
 
 def _tell(done: Pass, form: str | None) -> None:
-    """Print the line of a pass, in YAML a document, of ``name`` what it bound; and a warning where it was not kept."""
     from placer.manifests.writing import to_yaml
 
     if form == "yaml":
@@ -216,7 +204,6 @@ def _exit_code(done: Pass) -> int:
 
 
 def _summary(done: Pass) -> dict[str, Any]:
-    """The one line of JSON that reports the pass."""
     report, bound = done.report, done.bound
     return {
         "apiVersion": API_VERSION,
@@ -267,7 +254,6 @@ def _released(done: Pass) -> dict[str, Any]:
 
 
 def _earlier(done: Pass) -> dict[str, Any]:
-    """The state that earlier passes left, and what this one disturbed."""
     read, report = done.read, done.report.disruption
     disturbed = {"disruption": disruption_document(report) if report is not None else None}
     if read is None:
@@ -285,7 +271,6 @@ def _earlier(done: Pass) -> dict[str, Any]:
 
 
 def _decision(done: Pass) -> dict[str, Any]:
-    """What was decided upon and how; each value is null where the pass ended before the decision."""
     from placer.document import set_aside
 
     result = done.result
@@ -323,7 +308,6 @@ def _decision(done: Pass) -> dict[str, Any]:
 
 
 def _gangs(done: Pass) -> dict[str, Any]:
-    """What became of the gangs, and which of their pods a kubelet rejected."""
     from placer.cluster.planning.gang_outcome import GangState
 
     result, gangs, dropped = done.result, done.bound.gangs, done.bound.plan.dropped
@@ -340,7 +324,6 @@ def _gangs(done: Pass) -> dict[str, Any]:
 
 
 def _incomplete(gang: GangOutcome) -> dict[str, Any]:
-    """A gang of which something was bound, and not everything."""
     return {
         "group": str(gang.key),
         "state": gang.state.value,
@@ -351,5 +334,4 @@ def _incomplete(gang: GangOutcome) -> dict[str, Any]:
 
 
 def _some(things: Mapping[Any, str]) -> dict[str, str]:
-    """The first of many, by what they are called."""
     return {str(key): text for key, text in islice(things.items(), SHOWN)}

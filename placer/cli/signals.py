@@ -25,13 +25,8 @@ AGAIN = 0.02  #: seconds until an interrupt that was lost is raised once more
 class Signals:
     """Heeds interrupts as long as the ``with`` block lasts.
 
-    At first nothing is lost by it and much is half imported, so an interrupt ends the process there and then. Once
-    :meth:`raised` was called it is a ``KeyboardInterrupt``, and a search with an answer in hand can show it.
-
-    Parameters
-    ----------
-    own
-        The process is this command's: an interrupt may end it, and what comes after the block is its end.
+    Until :meth:`raised` an interrupt ends the process; then it is a ``KeyboardInterrupt``, so a search can show its
+    answer. ``own``: the process is this command's and may be ended.
     """
 
     def __init__(self, *, own: bool) -> None:
@@ -113,7 +108,7 @@ class StopSignals:
         self._gently = gently
 
     def answered(self) -> None:
-        """All is done: whoever reads what is told now may end the process, and finds its exit code all the same."""
+        """Everything is printed: an interrupt may end the process now, with the exit code unchanged."""
         self._answered = True
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:

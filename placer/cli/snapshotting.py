@@ -48,7 +48,7 @@ def add_lease(parser: Any) -> None:
 
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:
-    """Which Lease: the same for all that may place pods on the same nodes, wherever they run."""
+    """The Lease: one for all that may place pods on the same nodes."""
     from placer.cluster.reading.client import own_namespace
     from placer.cluster.writing.lease import LeaseOptions
 
@@ -58,7 +58,6 @@ def lease_of(options: argparse.Namespace) -> LeaseOptions:
 
 
 def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
-    """The record of half-bound gangs; who may not read it is told so."""
     from placer.cluster.reading.client import Forbidden
     from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
 

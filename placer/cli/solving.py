@@ -128,7 +128,6 @@ def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
 
 
 def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:
-    """Print the Placement, or what a person reads of it."""
     if options.json:
         tell(document.as_dict(), options)
     else:

@@ -16,13 +16,7 @@ SECONDS = 60.0  #: of the whole call where no limit is given
 
 
 def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceBudget | None:
-    """The budget that an option states.
-
-    Raises
-    ------
-    UsageError
-        It does not parse.
-    """
+    """The budget that an option states; a wrong one is a :class:`UsageError`."""
     from placer.instance.namespace_budget import parse_budget
 
     try:

@@ -1,6 +1,4 @@
-"""Standard output and standard error that a command can count on: a reader that has gone, a full disk, a closed stream
-and a terminal of few characters are no reason to break off what the exit code tells.
-"""
+"""Standard streams that never break off a command: closed ones, full disks, gone readers, poor terminals."""
 
 from __future__ import annotations
 
@@ -34,13 +32,7 @@ PLAIN = {"×": "x", "·": "-", "•": "*", "→": "->", "←": "<-", "≤": "<="
 
 
 class Output(io.FileIO):
-    """A file that is always written to with success; what went wrong is kept and the rest dropped.
-
-    Parameters
-    ----------
-    descriptor
-        Where to; it is not closed.
-    """
+    """A file that takes everything: the first error is kept, what follows dropped, ``descriptor`` not closed."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -59,17 +51,14 @@ class Output(io.FileIO):
 
     @property
     def trouble(self) -> str | None:
-        """Why not everything was written, in words; None too where it is the reader who wanted no more."""
+        """Why not everything was written; None also where the reader wanted no more."""
         if self._error is None or self._error.errno == errno.EPIPE:
             return None
         return self._error.strerror or str(self._error)
 
 
 class LegibleStream(io.TextIOWrapper):
-    """A stream of text that hands no control sequence on, whatever object it comes from.
-
-    :attr:`styled` is the same stream for a console, whose own sequences it lets pass.
-    """
+    """A stream of text without control sequences; :attr:`styled` is for a console, whose own pass."""
 
     @property
     def styled(self) -> StyledStream:
@@ -99,10 +88,7 @@ class StyledStream:
 
 @contextmanager
 def standard_streams() -> Iterator[Output | None]:
-    """Put streams in place of the process's own as long as the block lasts, and give that of standard output.
-
-    A caller that has put others there (a notebook, a test) keeps them; then there is None to give.
-    """
+    """Replace the process's own streams in the block; None where a caller has put others there, which are kept."""
     if sys.stdin is None:
         sys.stdin = open(_nothing(), encoding="utf-8", closefd=False)  # noqa: SIM115  # as long as the process lives
     if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
@@ -122,7 +108,6 @@ def standard_streams() -> Iterator[Output | None]:
 
 
 def _stream(stream: TextIO | None) -> tuple[Output, TextIO]:
-    """Make a stream as the interpreter made it, but one that takes everything; a closed one goes nowhere."""
     if stream is None:
         raw, encoding, lines = Output(_nothing()), "utf-8", False
     else:
@@ -144,7 +129,6 @@ def _nothing() -> int:
 
 
 def _legible(error: UnicodeError) -> tuple[str, int]:
-    """Stand in for characters that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_plain, error.object[error.start : error.end])), error.end

@@ -47,9 +47,16 @@ DROPPED = 12
 
 Thing = TypeVar("Thing")
 
+#: Field of a workload's spec, its value with which there are no pods, that in words, and one with which there are some.
+_NO_PODS = (
+    ("suspend", True, "is suspended", "false"),
+    ("replicas", 0, "is scaled to none", "1"),
+    ("parallelism", 0, "runs none at a time", "1"),
+)
+
 
 def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> list[Thing]:
-    """Those of some things, with all of which a group fits, that it cannot do without; only the first are left out."""
+    """Those of some things that a group cannot fit without; only the first are left out."""
     left = list(things)
     for each in things[:DROPPED]:
         less = [other for other in left if other != each]
@@ -59,12 +66,7 @@ def needed(things: Sequence[Thing], fits: Callable[[Sequence[Thing]], bool]) -> 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the input, as the what-if options make it.
-
-    ``message``: in words. ``rank``: how much it disturbs besides making others wait: nodes first, then the group's own
-    demands, then others. ``with_``: objects added or put in place of others. ``without``, ``set_``: words of
-    ``--without`` and ``--set``.
-    """
+    """A change of the input, as the what-if options make it; ``rank``: how much it disturbs, by kind and size."""
 
     message: str
     rank: tuple[int, ...]
@@ -73,25 +75,25 @@ class Change:
     set_: tuple[str, ...] = ()
 
     def then(self, other: Change) -> Change:
-        """The change and another one after it; disturbs as the worse of the two, and as much as both."""
+        """Both changes; the rank is the worse kind with the sum of both sizes."""
         rank = max(self.rank[0], other.rank[0]), self.rank[-1] + other.rank[-1]
         both = (self.with_ + other.with_, self.without + other.without, self.set_ + other.set_)
         return Change(f"{self.message}, and {other.message}", rank, *both)
 
     @property
     def edits(self) -> frozenset[str]:
-        """Its edits for comparison, in any order."""
+        """Its edits, in any order."""
         return frozenset((*map(json.dumps, self.with_), *self.without, *self.set_))
 
 
 def pod_words(keys: Iterable[Key]) -> tuple[str, ...]:
-    """Pods as ``--without`` takes them, sorted."""
+    """Pods as ``--without`` takes them."""
     return tuple(f"pod/{key.namespace}/{key.name}" for key in sorted(keys))
 
 
 @dataclass(frozen=True)
 class Gated:
-    """A pod that scheduling gates keep from every scheduler; ``group`` is the PodGroup that it names."""
+    """A pod that scheduling gates hold back, and the PodGroup that it names."""
 
     gates: tuple[str, ...]
     group: GroupKey | None
@@ -99,9 +101,7 @@ class Gated:
 
 @dataclass(frozen=True)
 class Placed:
-    """A verified placement of everything that waits: the greedy's, which no answer of ``solve`` is worse than, or
-    ``auto``'s.
-    """
+    """A verified placement of all that waits."""
 
     instance: Instance
     placement: Placement
@@ -115,9 +115,7 @@ class Placed:
 
 
 def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
-    """Place all that waits, with ``more`` seconds for further orders of the greedy; None: the answer breaks a rule, a
-    bug.
-    """
+    """Place all that waits by the greedy, with ``more`` seconds for other orders; None: a broken rule, a bug."""
     dense = make_dense(instance)
     solution = greedy(dense, None, Deadline.within(more), Deadline())
     placement = aligned(instance, dense.placement(complete(dense, solution)))
@@ -127,9 +125,8 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
 class Case:
     """The objects of an instance, to be changed and read again.
 
-    ``scheduler_name``, ``lenient``: as of :func:`placer.read.read`. ``only``: the only group of which pods wait; others
-    are left out. None: all of them wait. ``before``: bindings of others that are carried out before it. ``least``: a
-    group, and how many of its pods are needed, some of them being optional by its own statement.
+    ``only``: the one group that waits. ``before``: bindings carried out. ``least``: a group, and how many pods it
+    needs.
     """
 
     def __init__(
@@ -156,7 +153,7 @@ class Case:
         scheduler_name: str | None = None,
         lenient: bool = False,
     ) -> Case:
-        """Read files, as :func:`placer.read.read` does with its errors, and keep the objects."""
+        """Read files as :func:`placer.read.read` does, and keep the objects."""
         raws = read_objects(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
 
@@ -166,13 +163,13 @@ class Case:
 
     @cached_property
     def scheduler_names(self) -> Mapping[Key, str]:
-        """Pod to the scheduler that it names; pods that name none, and those that are not made yet, left out."""
+        """Pod to the scheduler that it names, of those that exist."""
         named = ((pod, pod.spec.scheduler_name) for pod in self._objects.pods)
         return {Key(pod.namespace, pod.metadata.name): name for pod, name in named if name}
 
     @cached_property
     def gated(self) -> Mapping[Key, Gated]:
-        """Pods that scheduling gates keep from every scheduler."""
+        """Pods that scheduling gates hold back."""
         objects, known = self._objects, self.instance.groups
         named = self.scheduler_name or objects.snapshot
         ownership = Ownership(named, objects.snapshot is not None, objects.gates)
@@ -200,11 +197,11 @@ class Case:
 
     @cached_property
     def placed(self) -> Placed | None:
-        """A placement of all that waits; None: it breaks a rule, a bug."""
+        """A placement of all that waits; None: a bug."""
         return place(self.instance)
 
     def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
-        """The same, in which some bindings are carried out, and then nothing waits but one group."""
+        """The same with some bindings carried out and one group waiting."""
         return self._with(self.raws, only=key, before=before)
 
     def needing(self, key: GroupKey, count: int) -> Case:
@@ -212,31 +209,40 @@ class Case:
         return self._with(self.raws, least=(key, count))
 
     def of_scheduler(self, name: str) -> Case:
-        """The same, in which pods of one scheduler wait, and those of others are context only."""
+        """The same, in which only pods of one scheduler wait."""
         return Case(self.raws, scheduler_name=name, lenient=self.lenient)
 
     def changed(self, change: Change) -> Case:
-        """The case with a change made.
-
-        Raises
-        ------
-        BadInstance, UsageError
-            The change cannot be made, or the result is no instance.
-        """
+        """The case with a change made; ``BadInstance`` or ``UsageError``: it cannot be."""
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
         return self._with(raws, only=self.only, before=self.before, least=self.least)
+
+    def without_pods(self, name: str, namespace: str | None) -> str:
+        """Why a workload of this name makes no pods, and an option with which it does; else empty."""
+        named = [raw for raw in self.raws if raw.name == name and namespace in (None, raw.namespace or "default")]
+        for raw in named:
+            full = f"{raw.kind} {raw.identity[2]}/{name}"
+            spec = json.loads(bytes(raw.text)).get("spec") or {}
+            for path, found, words, value in _NO_PODS:
+                if spec.get(path) == found:
+                    option = f"--set {self.words(raw.kind, raw.identity[2], name, raw.group)}:spec.{path}={value}"
+                    makes = f"{full} {words} (spec.{path}: {json.dumps(found)}) and makes no pods"
+                    return f"{makes}; {option} explains it as if it did"
+            if raw.info is None:
+                return f"{full} has no pods in the input, and placer makes none of this kind"
+        return ""
 
     def _with(self, raws: Sequence[RawObject], **asked: Any) -> Case:
         return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
-        """Objects that another case, from which a change made this one, does not have."""
+        """Objects that the case it was made from does not have."""
         before = {id(raw) for raw in other.raws}
         return [json.loads(bytes(raw.text)) for raw in self.raws if id(raw) not in before]
 
     def document(self, kind: str, namespace: str, name: str, group: str = "") -> dict[str, Any] | None:
-        """An object as it is written; None where there is none."""
+        """An object as it is written, or None."""
         for raw in self._named.get((kind, name), ()):
             of = raw.info.group if raw.info is not None else raw.group  # an older spelling is the same group
             if raw.identity[2] == namespace and group in ("", of):
@@ -245,10 +251,7 @@ class Case:
         return None
 
     def pod_spec(self, key: Key) -> tuple[str, Mapping[str, Any]] | None:
-        """Where the spec of a pod is written, as words of ``--set``, and its value; None: nowhere.
-
-        That of a pod which a workload would make is in the workload.
-        """
+        """Words of ``--set`` for a pod's spec, in its object or its workload's, and the value."""
         document = self.document("Pod", key.namespace, key.name)
         if document is not None:
             return f"{self.words('Pod', *key)}:spec", document.get("spec") or {}
@@ -276,7 +279,7 @@ class Case:
         return found
 
     def words(self, kind: str, namespace: str, name: str, group: str = "") -> str:
-        """``KIND/NAMESPACE/NAME`` of an object for what-if options, with its API group where two share the rest."""
+        """``KIND/NAMESPACE/NAME`` for what-if options, with the API group where two share the rest."""
         named = [raw for raw in self._named.get((kind, name), ()) if raw.identity[2] == namespace]
         full = f"{kind.lower()}.{group}" if len(named) > 1 and group else kind.lower()
         return "/".join(part for part in (full, namespace, name) if part)

@@ -51,11 +51,9 @@ Correction = tuple[GroupCause, ...]
 
 
 def corrections(group: LoneGroup) -> list[Correction] | None:
-    """Find smallest correction sets of a group that does not fit alone.
+    """Find smallest correction sets of a group that does not fit alone; None: it fits, or there was no time.
 
-    The smallest set comes first, then up to two others, none of which contains another. Of equal size those come first
-    whose causes ``placer.reasons`` names where only that one is kept, then by the order of the catalogue. None: the
-    group fits, or nothing was decided in time.
+    The smallest comes first, then up to two others, none of which contains another.
     """
     if group.confirmed().fits is not False:
         return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from placer.deadline import Deadline
@@ -25,7 +25,7 @@ __all__ = ["PROPOSALS", "TriedChange", "changes"]
 
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
-#: Seconds for searches of more changes where some help already, first of evictions and moves.
+#: Seconds for searches of more changes where some help already.
 MORE = 1.5
 
 #: First changes of pairs that are tried, and pairs that are shown.
@@ -54,10 +54,7 @@ PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, hi
 
 @dataclass(frozen=True)
 class TriedChange:
-    """A change under which the group is admitted.
-
-    ``objects`` are whole objects that it adds or replaces; ``loses`` are groups that are admitted now and not any more.
-    """
+    """A change that admits the group: whole ``objects`` added, and groups that ``loses`` their admission."""
 
     change: Change
     objects: tuple[dict[str, Any], ...]
@@ -65,19 +62,17 @@ class TriedChange:
 
 
 def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedChange]:
-    """Find changes that admit a group without breaking a rule, by their losses and how much they disturb.
+    """Find changes that admit a group, fewest losses first, as far as there is time.
 
-    Changes that are not tried by the question's deadline are left out. ``search`` is asked about kinds of changes of
-    which the greedy shows none to help, ``disturb`` for evictions and moves.
+    ``search``: for kinds of which the greedy shows none to help. ``disturb``: for evictions and moves.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
-    single = [tried for told in found.values() for tried in told]
-    pairs = _pairs_beside(question, single)
-    left = _within(question.deadline, MORE) if single or pairs else question.deadline
-    thorough = replace(question, deadline=left, search=search, disturb=disturb)
-    least = _admitting(thorough, least_disturbed)
-    found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
-    every = [*pairs, *least, *(tried for told in found.values() for tried in told)]
+    single = list(chain(*found.values()))
+    thorough = replace(question, search=search, disturb=disturb)
+    every = [*single, *_pairs_beside(question, single), *_admitting(thorough, least_disturbed)]
+    if every:
+        thorough = replace(thorough, deadline=_within(question.deadline, MORE))
+    every += chain(*(_admitting(thorough, propose) for propose, told in found.items() if not told))
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
 
 
@@ -94,10 +89,7 @@ def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[Tri
 
 
 def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedChange]:
-    """Two changes that admit the group together, neither of which does alone as far as single ones were tried.
-
-    The first one would if other causes of a set were lifted; the second one is proposed with the first one made.
-    """
+    """The first would admit it with other causes lifted; the second is proposed after the first."""
     told = {each.change.edits for each in single}
     for first in question.deadline.each(islice(_firsts(question), FIRSTS)):
         if first.edits not in told:
@@ -137,13 +129,13 @@ def _admitting(question: Question, propose: Proposal) -> list[TriedChange]:
         tried = _tried(question, change)
         if tried is not None:
             found.append(tried)
-            if propose in _ONE_IS_ENOUGH:
+            if len(found) == _ENOUGH.get(propose):
                 break
     return found
 
 
-#: Of these the proposals grow in what they disturb, so that only the first that helps is shown.
-_ONE_IS_ENOUGH = (calls, higher_priority)
+#: Of these the proposals grow in what they disturb, so that only the first ones that help are shown.
+_ENOUGH: Mapping[Proposal, int] = {calls: 1, higher_priority: 1, ended_gangs: 2}
 
 
 def _tried(question: Question, change: Change) -> TriedChange | None:

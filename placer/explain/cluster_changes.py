@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.disruption import protections
@@ -26,8 +25,8 @@ __all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
 #: How much these changes disturb, the least first.
 WAIT, QUEUE, END = -1, 3, 6
 
-#: Gangs that are screened, the smallest first, and changes that are shown of them.
-SCREENED, TOLD = 30, 2
+#: Gangs that are screened, the smallest first.
+SCREENED = 30
 
 TOGETHER = 6
 
@@ -78,7 +77,7 @@ def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int
 
 
 def deleted_pods(question: Question) -> Iterator[Change]:
-    """The end of pods that are being deleted already and hold their room still."""
+    """The end of pods that are being deleted."""
     ending = sorted(pod.key for pod in question.instance.pods.values() if pod.state is PodState.TERMINATING)
 
     def fits(keys: Sequence[Key]) -> bool:
@@ -93,10 +92,10 @@ def deleted_pods(question: Question) -> Iterator[Change]:
 
 
 def ended_gangs(question: Question) -> Iterator[Change]:
-    """Running gangs, each of which has only to end for the group to fit: those with fewest pods first."""
+    """Running gangs whose end alone lets the group in, the smallest first."""
     units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
-    for name, pods in question.deadline.each(islice(helping, TOLD)):
+    for name, pods in question.deadline.each(helping):
         called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
         kept = protections(question.placed.instance, (pod.key for pod in pods))
         change = f"wait until {name} ends ({'; '.join([plural(len(pods), 'pod'), *kept[:1]])})" + (

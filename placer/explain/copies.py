@@ -17,7 +17,7 @@ from placer.reasons.cause import plural
 from placer.solve import solve
 from placer.wanted import count_at_tier
 
-__all__ = ["Copies", "Spare", "how_many", "read_spare", "with_spares"]
+__all__ = ["Copies", "how_many", "read_spare", "with_spares"]
 
 #: Pods of all copies that are tried at once; a bound beyond that is counted only.
 MOST_PODS = 20_000
@@ -27,9 +27,7 @@ SECONDS = 6.0
 
 @dataclass(frozen=True)
 class Copies:
-    """How many copies of a group were placed together, verified; no more than ``bound`` fit, as ``proved_by``
-    proved.
-    """
+    """Copies placed together, verified; no more than ``bound`` fit, as ``proved_by`` proved."""
 
     group: GroupKey
     copies: int
@@ -37,45 +35,34 @@ class Copies:
     proved_by: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         numbers = {"copies": self.copies, "bound": self.bound, "provedBy": self.proved_by}
         return {"group": self.group.as_dict(), **numbers}
 
 
-@dataclass(frozen=True, slots=True)
-class Spare:
-    """So many nodes of each domain of a tier that may be lost."""
-
-    count: int
-    tier: int
-
-
-def read_spare(words: str, instance: Instance) -> Spare:
+def read_spare(words: str, instance: Instance) -> tuple[int, int]:
     """Read ``K@TIER``, by number or tierName; a wrong text or an absent tier is a :class:`UsageError`."""
-    return Spare(*count_at_tier("--spare", words, instance))
+    return count_at_tier("--spare", words, instance)
 
 
-def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:
-    """The instance without those nodes of each domain that have room for most pods of the group."""
+def with_spares(instance: Instance, key: GroupKey, count: int, tier: int) -> Instance:
+    """The instance without the nodes of each domain that have room for most pods of the group."""
     lone = alone(instance, key)
     room = _room(lone, make_dense(lone))
     by_domain: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for node, count in room.items():
         for domain in instance.topology.path(node):
-            if instance.topology.hyper_nodes[domain].tier == spare.tier:
+            if instance.topology.hyper_nodes[domain].tier == tier:
                 by_domain[domain].append((-count, node))
-    lost = {node for nodes in by_domain.values() for _, node in sorted(nodes)[: spare.count]}
+    lost = {node for nodes in by_domain.values() for _, node in sorted(nodes)[:count]}
     nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     return replace(instance, nodes=nodes)
 
 
 def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
-    """Find the largest number of copies of a group, itself included, that fit together with running pods alone.
+    """Find the most copies of a group that fit next to running pods.
 
-    Raises
-    ------
-    UsageError
-        The group runs already, in part or whole, or needs no pod, so that there is no end of copies.
+    A group that runs in part, or needs no pod: :class:`UsageError`.
     """
     _check(instance, key)
     lone = alone(instance, key)

@@ -1,9 +1,4 @@
-"""Whether one group fits with some rules lifted: decided by counting and search, and once more by a solver.
-
-A *yes* is a placement, judged by the executable rules (``placer.verify``) without the lifted ones. A *no* is counted,
-or every place was tried, or a solver proved it; it counts only after a second decision: by the CP model after counting
-and search, by the integer program after the CP model.
-"""
+"""Whether one group fits with some rules lifted, decided twice by different means (models/explain.md)."""
 
 from __future__ import annotations
 
@@ -38,12 +33,7 @@ SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a group fits.
-
-    ``fits``: None: it was not decided, or no second decision confirmed it. ``by``: who decided, and who confirmed it;
-    ``rules`` is :mod:`placer.verify`. ``placement``: where it fits. ``cause``: where it does not, as of
-    ``placer.reasons``.
-    """
+    """Whether a group fits (None: unconfirmed), who decided, where, and the cause where not."""
 
     fits: bool | None
     by: tuple[str, ...] = ()
@@ -91,7 +81,7 @@ _BY_NAME = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueClo
 
 
 class LoneGroup:
-    """One group, alone with running pods, and whether it fits with rules lifted; others that wait are left out."""
+    """One group alone with running pods, and whether it fits with rules lifted."""
 
     def __init__(self, instance: Instance, key: GroupKey, deadline: Deadline) -> None:
         self.instance, self.key, self.deadline = alone(instance, key), key, deadline
@@ -100,9 +90,7 @@ class LoneGroup:
 
     @cached_property
     def codes(self) -> tuple[str, ...]:
-        """Causes that can be lifted here, in the order of the catalogue, without those that the group does not ask
-        for.
-        """
+        """Causes that the group asks for and that can be lifted, in the order of the catalogue."""
         group, plain = self.instance.groups[self.key], _World(self.instance, self.key, _LEFT_OUT)
         asks = [code for code in RULES_OF if code not in LIFTED or self._asks(code)]
         return (
@@ -121,17 +109,17 @@ class LoneGroup:
         return not off and (asked is None or asked(self.instance, self.instance.groups[self.key]))
 
     def fits(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """The first decision with these causes lifted; a *yes* is verified."""
+        """The first decision; a *yes* is verified."""
         if codes not in self._known:
             self._known[codes] = _World(self.instance, self.key, codes).decide(self.deadline)
         return self._known[codes]
 
     def found(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether a place is found quickly; never a proof that there is none."""
+        """A quick look for a place; never a proof that there is none."""
         return _World(self.instance, self.key, codes).searched(QUICK) or Decision(None)
 
     def confirmed(self, codes: frozenset[str] = frozenset()) -> Decision:
-        """The same decided twice: where the second decision cannot tell, ``fits`` is None."""
+        """The same decided twice, or None."""
         if codes not in self._confirmed:
             first = self.fits(codes)
             if first.fits is False:
@@ -141,24 +129,19 @@ class LoneGroup:
 
 
 class _World:
-    """The cluster with one group that waits and some rules lifted for it."""
-
     def __init__(self, instance: Instance, key: GroupKey, codes: frozenset[str]) -> None:
         self.original, self.key, self.codes = instance, key, codes
         self.instance = lift_causes(instance, key, codes)
 
     @cached_property
     def arrays(self) -> Dense:
-        """Of the instance, with the causes that are lifted in the arrays."""
         return lift_causes_in_arrays(make_dense(self.instance), self.codes)
 
     @cached_property
     def group(self) -> int | None:
-        """Index of the group; None where no placement could make it ready."""
         return next((index for index, each in enumerate(self.arrays.groups) if each.key == self.key), None)
 
     def decide(self, deadline: Deadline) -> Decision:
-        """Count, then search, then ask the CP model."""
         if deadline.over:
             return Decision(None)
         if self._only_lacks_what_is_lifted():
@@ -180,7 +163,6 @@ class _World:
         return Decision(False, ("cp-sat",), cause=undecided()) if fits is False else Decision(None, cause=undecided())
 
     def searched(self, looks: int) -> Decision | None:
-        """A place that a search of so many nodes finds for the group, else None."""
         if self.group is None:
             return None
         state = GreedyState(GreedyLayout(self.arrays))
@@ -196,10 +178,7 @@ class _World:
         return Decision(True, (by, "rules"), placement) if self.allows(placement) else None
 
     def allows(self, placement: Placement) -> bool:
-        """Whether a placement makes the group ready and keeps every rule but the lifted ones.
-
-        Rules are those of the original instance, except for the demands of the group and its queues.
-        """
+        """Rules are those of the original instance, except for the demands of the group and its queues."""
         asks = self.codes & _BY_NAME
         off = {rule for code in self.codes - asks for rule in RULES_OF[code]}
         judged = lift_causes(self.original, self.key, frozenset(asks))

@@ -26,10 +26,7 @@ NAMED = 3
 
 
 def least_disturbed(question: Question) -> Iterator[Change]:
-    """The evictions and moves that are found for the group, where something may be disturbed for it.
-
-    For the group alone, or, where it would fit alone, next to the others that wait and are placed.
-    """
+    """Evictions and moves for the group alone, or next to those that are placed where it fits alone."""
     if question.disturb is not None and not question.lifted:
         result = question.disturb(_with_new_pods_kept(question), question.key, question.deadline)
         if result is not None and result.placement is not None and result.placement.disturbs:

@@ -35,8 +35,10 @@ __all__ = [
     "Explanation",
     "as_things_stand",
     "disturb_by_search",
+    "equal_pods",
     "explain",
     "find_group",
+    "find_groups",
     "gates_words",
     "place_by_search",
     "reasons_of",
@@ -48,7 +50,7 @@ NAMED = 8
 #: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
 SEARCH, LEAST_SEARCH = 1.0, 1.0
 
-DISTURBING = 3.0
+DISTURBING = 6.0
 
 
 @dataclass(frozen=True)
@@ -58,22 +60,13 @@ class Explanation:
     Parameters
     ----------
     admitted
-        Whether none of its pods waits but optional ones.
-    corrections
-        The smallest first; of an admitted group why its optional pods wait; empty where none waits, or nothing was
-        decided in time.
-    changes
-        Each admits it; of an admitted group, or one that needs no pod, each gives one more of its pods a node.
-    reason
-        As of ``solve``; None where none of its pods waits.
-    gated
-        Its pods that scheduling gates hold back, which count as missing.
+        None of its pods waits but optional ones, of which ``corrections`` and ``changes`` then are.
     pods, needed
-        How many of its pods wait, and how many of these it needs at least (0: it is admitted).
+        Waiting pods, and how many of these it needs at least.
     equal
-        Other waiting groups that nothing tells from this one: a change admits any one of them.
+        Other waiting groups that nothing tells from it: a change admits any one of them.
     empty
-        Whether it needs no pod, and none of it is placed.
+        It needs no pod, and none of it is placed.
     """
 
     group: GroupKey
@@ -94,7 +87,7 @@ class Explanation:
         return "\n".join([f"{self.group}: {said}", *(f"  - {each.change.message}" for each in self.changes)])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         sets = [[_cause_dict(cause) for cause in causes] for causes in self.corrections]
         return {
             "group": self.group.as_dict(),
@@ -126,28 +119,37 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
 
 
 def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """Find a group by a user's words, ``[KIND[.GROUP]/][NAMESPACE/]NAME``; a pod stands for its group.
+    """The one group of :func:`find_groups`; several are a :class:`UsageError`, too."""
+    found = find_groups(case, words, namespace, home)
+    if len(found) > 1:
+        raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
+    return found[0]
 
-    ``namespace``: where the words state none; None: ``home``, else the only one. ``home``: the user's own namespace.
 
-    Raises
-    ------
-    UsageError
-        There is none with a pending pod, or there are several.
+def find_groups(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> list[GroupKey]:
+    """Find a group by ``[KIND[.GROUP]/][NAMESPACE/]NAME``, by a pod of it, or all groups of a workload.
+
+    ``namespace``: where the words state none; None: ``home``, else the only one. None found, or several of that name:
+    :class:`UsageError`.
     """
     instance, name = case.instance, CalledGroup.of(words, namespace)
     found = name.groups(instance, home)
-    if len(found) > 1:
+    one_workload = len({key.namespace for key in found}) == 1 and name.name not in {key.name for key in found}
+    if len(found) > 1 and not one_workload:
         raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
     held = _held(case, name, found)
     if found and not held:
-        return found.pop()
-    runs = next((pod for key, pod in instance.pods.items() if name.means_pod(key) and pod.node is not None), None)
-    if held or runs is not None:
-        what = f"found a pod on Node {runs.node}, expected one that waits" if runs is not None else held
-        raise UsageError(f"--group {words}: {what}")
-    what = "no group, and no pod that waits, has that name"
-    raise UsageError(f"--group {words}: {what}; {waiting_like(instance, name)}")
+        return sorted(found)
+    raise UsageError(f"--group {words}: {held or _not_found(case, name)}")
+
+
+def _not_found(case: Case, name: CalledGroup) -> str:
+    nodes = (pod.node for key, pod in case.instance.pods.items() if name.means_pod(key) and pod.node is not None)
+    node = next(nodes, None)
+    if node is not None:
+        return f"found a pod on Node {node}, expected one that waits"
+    nothing = f"no group, and no pod that waits, has that name; {waiting_like(case.instance, name)}"
+    return case.without_pods(name.name, name.namespace) or nothing
 
 
 def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:
@@ -157,20 +159,14 @@ def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:
 
 
 def gates_words(gated: Mapping[Key, Gated]) -> str:
-    """How many pods scheduling gates hold back, and by which.
-
-    Examples
-    --------
-    >>> gates_words({Key("ml", "a"): Gated(("example.com/quota",), None)})
-    '1 pod that no scheduler may place: scheduling gate example.com/quota'
-    """
+    """How many pods scheduling gates hold back, and by which."""
     names = sorted({name for pod in gated.values() for name in pod.gates})
     gates = f"scheduling gate{'s' if len(names) > 1 else ''} {and_list(names)}"
     return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
-    """Place all that waits by ``auto``, which is never worse than the greedy; None: no time."""
+    """Place all that waits by ``auto``; None: no time."""
     seconds = min(SEARCH, deadline.left)
     if seconds < LEAST_SEARCH:
         return None
@@ -178,17 +174,15 @@ def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
 
 
 def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> Result | None:
-    """Pods that must be evicted or moved for a group, by ``preempt``; None: no time."""
+    """Evictions and moves for a group; None: no time."""
     seconds = min(DISTURBING, deadline.left)
     return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds, costs=False)
 
 
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
-    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted next to the
-    others.
+    """Place all that waits, by ``auto`` where the greedy leaves a group of ``keys`` (None: any) that may fit.
 
-    ``keys`` are groups asked about; None: all. A placement that breaks a rule raises :class:`VerificationFailed`: a
-    bug.
+    A placement that breaks a rule raises :class:`VerificationFailed`.
     """
     instance = case.instance  # reading always finishes
     try:
@@ -205,7 +199,7 @@ def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | N
 
 
 def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
-    """Groups with pending pods that are not admitted, of which optional ones get no node, or that are in ``also``."""
+    """Groups that are not admitted, whose optional pods get no node, or that are in ``also``."""
     groups, there = placed.instance.groups.items(), placed.placement.node_of.keys()
     return [key for key, group in groups if group.pending and (key in also or not there >= set(group.pending))]
 
@@ -213,21 +207,14 @@ def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
 def explain(
     case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline, placed: Placed | None = None, say: Say = silent
 ) -> Iterator[Explanation]:
-    """Explain groups, one after another.
+    """Explain ``keys`` (None: all that wait) as soon as each is found, with equal shares of the time.
 
-    Explanations come as soon as they are found. ``keys``: None: all that wait. ``deadline``: when nothing more is
-    decided or tried. Each of several groups has its share of the rest. ``placed``: the present placement; None: that of
-    :func:`as_things_stand`. ``say`` is given a few words about each step.
-
-    Raises
-    ------
-    VerificationFailed
-        As :func:`as_things_stand`.
+    ``placed``: None: of :func:`as_things_stand`, with its error. ``say`` is given words about each step.
     """
     placed = placed or as_things_stand(case, deadline, keys)
     told = reasons_of(placed, deadline)
     keys = waiting(placed) if keys is None else keys
-    equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: _equal_pods(placed.instance), {})
+    equal: dict[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: equal_pods(placed.instance), {})
     found: dict[object, Explanation] = {}
     kinds = {key: (equal.get(key, key), told.get(key)) for key in keys}
     left = len({*kinds.values()})
@@ -236,16 +223,16 @@ def explain(
             share = Deadline.within(max(0.0, deadline.left) / (left - len(found)))
             steps = numbered(key, len(found), left, say)
             ask = partial(_explained, case, key, placed, told.get(key), share, equal.get(key, frozenset()), steps)
-            found[kind] = within(deadline, ask, _undecided(placed.instance.groups[key], told.get(key, LATE)))
+            group = placed.instance.groups[key]
+            late = Explanation(
+                key, admitted=False, reason=told.get(key, LATE), pods=len(group.pending), needed=group.need
+            )
+            found[kind] = within(deadline, ask, late)
         yield replace(found[kind], group=key, equal=_waiting_like(key, kind, equal, told))
 
 
-def _undecided(group: Group, reason: Reason) -> Explanation:
-    return Explanation(group.key, admitted=False, reason=reason, pods=len(group.pending), needed=group.need)
-
-
-def _equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
-    """Pods in no PodGroup to all that no rule and no value tells from each, itself included."""
+def equal_pods(instance: Instance) -> dict[GroupKey, frozenset[GroupKey]]:
+    """Pods in no PodGroup to all that no rule or value tells from each, itself included."""
     kinds: dict[object, set[GroupKey]] = defaultdict(set)
     meant = {each.pods[0]: each.neighbours for each in make_dense(instance).classes}
     for pod in instance.pending:
@@ -262,7 +249,7 @@ def _waiting_like(
 
 
 def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
-    """Why pods of groups wait next to the placed ones; all of them are late where the time does not suffice."""
+    """Why pods wait next to the placed ones; late where there is no time."""
 
     def found() -> dict[GroupKey, Reason]:
         dense = make_dense(placed.instance)

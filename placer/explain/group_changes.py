@@ -58,7 +58,7 @@ class GroupObject:
 
 
 def wider_tier(question: Question) -> Iterator[Change]:
-    """The lowest tier above the limit that lets the group in, of the group or of one kind of its subgroups."""
+    """The lowest tier above the limit that lets the group, or one kind of its subgroups, in."""
     written = GroupObject(question)
     for path, topology in _limits(question.group, written.document):
         tier = next((each for each in _tiers_above(question, topology) if _fits_under(question, path, each)), None)

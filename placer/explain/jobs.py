@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from placer.explain.cases import Case, Placed
 from placer.explain.causes import Correction, corrections
 from placer.explain.changes import changes
 from placer.explain.decisions import Decision, LoneGroup
-from placer.explain.explanation import Explanation, disturb_by_search, gates_words, place_by_search
+from placer.explain.explanation import Explanation, disturb_by_search, equal_pods, gates_words, place_by_search
 from placer.explain.question import Question, Say, numbered, silent
 from placer.instance import GroupKey, Instance
 from placer.instance.what_if import empty
@@ -34,12 +34,9 @@ class JobFits(StrEnum):
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """When one group of a job fits.
+    """When one group of a job fits (None: undecided), and why not now; of one that never fits on the empty cluster.
 
-    ``answer``: None where it was not decided in time. ``explanation``: why it does not fit now, and changes that admit
-    it; of a job that never fits, on the empty cluster. ``tier``, ``hyper_node``: where it fits now: the smallest
-    HyperNode that holds all of it, None for the virtual root, and its tier. ``decided_by``: who decided and who
-    confirmed it.
+    ``tier``, ``hyper_node``: where it fits now; None: the virtual root. ``decided_by``: who decided and confirmed.
     """
 
     answer: JobFits | None
@@ -49,14 +46,14 @@ class JobAnswer:
     decided_by: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md."""
+        """Plain data (models/interface.md)."""
         plain = self.explanation.as_dict()
         where = {"tier": self.tier, "hyperNode": self.hyper_node} if self.answer is JobFits.NOW else {}
         return {**plain, "answer": self.answer and str(self.answer), **where, "decidedBy": list(self.decided_by)}
 
 
 def job_groups(case: Case, without: Case) -> list[GroupKey]:
-    """Groups whose pods wait in a case and are not there without the job; none: :class:`UsageError`."""
+    """Groups whose pods wait and are not there without the job; none is a :class:`UsageError`."""
     there = without.instance.pods
     found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
     if not found:
@@ -69,11 +66,15 @@ def job_groups(case: Case, without: Case) -> list[GroupKey]:
 
 
 def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: Say = silent) -> Iterator[JobAnswer]:
-    """When each group of a job fits, others that wait left out; each is asked about next to those before it that fit
-    now.
-    """
+    """When each group of a job fits, next to those before it that do; others that wait are left out."""
     instance, before = case.instance, Placement()
+    equal: Mapping[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: equal_pods(instance), {})
+    refused: dict[frozenset[GroupKey], JobAnswer] = {}
     for at, key in enumerate(keys):
+        known = refused.get(equal.get(key, frozenset()))
+        if known is not None:
+            yield replace(known, explanation=replace(known.explanation, group=key))
+            continue
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         lone = LoneGroup(instance, key, share)
         steps = numbered(key, at, len(keys), say)
@@ -82,9 +83,12 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: S
             yield _now(instance, key, decision)
             instance = Outcome(instance, decision.placement).carried_out()
             before = Placement((*before.bindings, *decision.placement.bindings))
+            refused = {}
         else:
             ask = partial(_later, case.with_only(key, before), lone, decision, share, steps)
-            yield within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
+            answer = within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
+            refused |= {equal[key]: answer} if key in equal else {}
+            yield answer
 
 
 def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:

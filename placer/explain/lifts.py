@@ -155,7 +155,7 @@ LIFTED: Mapping[str, Lift] = {
 
 #: Rules about domains of node labels are lifted by name for counting, and in the arrays for all else.
 _BOTH = ("TopologyTooNarrow", "Exclusive")
-_IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code in _BOTH}
+_IN_ARRAYS = {code: without for code, _, without in LADDER if code not in LIFTED or code in _BOTH}
 
 
 def lift_causes(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:

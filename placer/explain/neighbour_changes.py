@@ -101,7 +101,11 @@ def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Insta
 def _annotations(question: Question, pod: Pod) -> Iterator[str]:
     document = question.case.document("Pod", pod.namespace, pod.name) or {}
     written = document.get("metadata", {}).get("annotations") or {}
-    yield from (f"{_words(pod)}:metadata.annotations[{name}]=" for name in DOMAIN_ANNOTATIONS if name in written)
+    yield from (
+        f"pod/{pod.namespace}/{pod.name}:metadata.annotations[{name}]="
+        for name in DOMAIN_ANNOTATIONS
+        if name in written
+    )
 
 
 def _wider_skew(question: Question) -> Iterator[Change]:
@@ -127,7 +131,3 @@ def _skews(question: Question, pod: Pod, skew: int) -> Iterator[str]:
     for at, each in enumerate(written):
         if each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("maxSkew", 0) < skew:
             yield f"{words}.topologySpreadConstraints[{at}].maxSkew={skew}"
-
-
-def _words(pod: Pod) -> str:
-    return f"pod/{pod.namespace}/{pod.name}"

@@ -45,7 +45,7 @@ MOST_ADDED = 4096
 
 
 def freed_nodes(question: Question) -> Iterator[Change]:
-    """Existing nodes that are closed to the group: cordoned, tainted, or without a label it selects."""
+    """Nodes closed to the group: cordoned, tainted, or without a label."""
     found = False
     for rank, way in _WAYS.items():
         opened = _opened(question, way)
@@ -154,7 +154,7 @@ def _opened(question: Question, way: _Way) -> dict[str, Node]:
 
 
 def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
-    """Few of the nodes that let the group in: those that a placement uses, without those it can do without."""
+    """Few of the nodes that let the group in: used ones that it needs."""
     decision = question.decide(_with_nodes(question.instance, opened)) if opened else None
     if decision is None or decision.placement is None:
         return ()
@@ -239,7 +239,7 @@ _WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: label_change}
 
 
 def added_nodes(question: Question) -> Iterator[Change]:
-    """The fewest nodes more of a class, in one domain of the lowest tier, that let the group in."""
+    """The fewest new nodes of a class, in one domain of the lowest tier."""
     for template in _templates(question):
         count = _fewest(question, template)
         if count:
@@ -255,11 +255,7 @@ def added_nodes(question: Question) -> Iterator[Change]:
 
 
 def _templates(question: Question) -> list[str]:
-    """Nodes that any pod of the group may use and that, were they empty and sound, would have room for one.
-
-    Sound ones first, of these the one on which least runs. Where the group asks for neighbours by domains of labels, or
-    calls, one of each of the first domains, because the domain of a new node counts.
-    """
+    """Sound nodes first, the least used of them; where domains or calls count, one of each of the first domains."""
     instance, best = question.instance, []
     for name, node in instance.nodes.items():
         new = _fresh(node)

@@ -1,7 +1,4 @@
-"""Changes of the demands of a group's pods on nodes: smaller requests, other labels of nodes.
-
-For pods that no node, or no NUMA zone, is large enough for, and for those whose selector or affinity no node meets.
-"""
+"""Smaller requests, and other labels of nodes, for pods that no node or NUMA zone takes."""
 
 from __future__ import annotations
 
@@ -41,7 +38,6 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def _first_that_helps(question: Question, changes: Iterable[Change]) -> Iterator[Change]:
-    """Each change is read again to be screened."""
     for change in question.deadline.each(islice(changes, TRIED)):
         try:
             after = question.after(change)

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import dropwhile
 
 from placer.codes import REASONS
-from placer.deadline import Deadline
-from placer.disruption import Disruption
+from placer.deadline import Deadline, within
+from placer.disruption import Disruption, outcome_of
 from placer.document import NextStepPart
+from placer.explain.cases import place
 from placer.instance import GroupKey, Instance
 from placer.instance.group_names import full_name
+from placer.instance.what_if import without
+from placer.placement import Placement
 from placer.preempt import preempt
 from placer.result import Result, Verdict
 from placer.words import and_list, counted
 
-__all__ = ["FEW", "next_step", "priced"]
+__all__ = ["FEW", "next_step", "priced", "rivals"]
 
 FEW = 3
 
@@ -33,10 +36,9 @@ _LATE = "its price is not known: the time limit is near"
 def next_step(
     instance: Instance, key: GroupKey, code: str, source: Sequence[str], *, optional: bool = False
 ) -> NextStepPart:
-    """The command that helps with a group that waits, without its price.
+    """The command that helps with a group that waits.
 
-    ``code``: of the reason why pods of it wait. ``source``: input of the command, as words of the command line.
-    ``optional``: whether its waiting pods are optional, so that nothing goes for them.
+    ``code``: its reason. ``source``: words of the input. ``optional``: nothing goes for its pods.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"
@@ -52,10 +54,7 @@ def priced(
     deadline: Deadline,
     say: Callable[[str], None],
 ) -> dict[GroupKey, NextStepPart]:
-    """Find the pods that must go for groups, one after another, as far as there is time.
-
-    Only steps by ``preempt`` have a price.
-    """
+    """Find the pods that must go for steps by ``preempt``, as far as there is time."""
     found = {}
     for key, step in steps:
         found[key] = step
@@ -67,6 +66,22 @@ def priced(
                 _late(step) if late else _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
             )
     return found
+
+
+def rivals(instance: Instance, key: GroupKey, placement: Placement, deadline: Deadline) -> list[GroupKey]:
+    """Waiting groups, at least as urgent, whose room a group's placement takes; empty where there is no time."""
+
+    def admitted(world: Instance) -> frozenset[GroupKey]:
+        placed = place(world, more=0.0)
+        return frozenset() if placed is None else placed.admitted
+
+    def found() -> list[GroupKey]:
+        lost = admitted(without(instance, set(instance.groups[key].pending)))
+        lost -= admitted(outcome_of(instance, placement).carried_out())
+        least = instance.groups[key].priority
+        return sorted(each for each in lost if instance.groups[each].priority >= least)
+
+    return within(deadline, found, [])
 
 
 def _late(step: NextStepPart) -> NextStepPart:

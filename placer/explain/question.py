@@ -38,7 +38,7 @@ def silent(_: str) -> None:
 
 
 def numbered(key: GroupKey, at: int, groups: int, say: Say) -> Say:
-    """Say that a group's causes are looked for, and then which change is tried: how many will be is not known."""
+    """Say that causes of a group are looked for, and then which change is tried."""
     group, numbers = f"{key.namespace}/{key.name} ({at + 1:,} of {groups:,})", count(1)
     say(f"{group}: looking for causes")
     return lambda words: say(f"{group}: trying change {next(numbers):,}: {words}")
@@ -63,23 +63,14 @@ class Question:
 
     Parameters
     ----------
-    placed
-        The present placement.
-    corrections
-        Its correction sets.
-    deadline
-        When nothing more is screened.
     search
-        Places all that waits where the greedy's placement does not admit the group; screening then asks a solver, too.
-        None: the greedy decides alone.
+        Places all that waits where the greedy does not admit the group; None: never.
     disturb
-        Finds pods that must go for the group; None: nothing that runs is disturbed.
+        Finds pods that must go; None: nothing goes.
     lifted
-        Causes that are lifted wherever a change is screened, because another change is to follow.
+        Causes that another change will lift.
     equal
-        Groups that nothing tells from this one, itself included: a change helps where it admits one more of them.
-    say
-        Is given a few words about each change that is tried.
+        Groups that nothing tells from this one, itself included: one more of them must be admitted.
     """
 
     case: Case
@@ -95,7 +86,7 @@ class Question:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Causes of any of the sets; of a group that fits alone also those next to the placement."""
+        """Causes of any set, and those next to the placement of a group that fits alone."""
         causes = [cause for causes in self.corrections for cause in causes]
         rules = {rule for cause in causes if cause.code == "Outcompeted" for rule in cause.rules}
         binding = {code for code, those in RULES_OF.items() if not rules.isdisjoint(those)}
@@ -103,7 +94,7 @@ class Question:
 
     @cached_property
     def instance(self) -> Instance:
-        """Where changes are screened: as things stand; where the group fits alone, with the placement carried out."""
+        """Where changes are screened: with the placement carried out where the group fits alone."""
         if "Outcompeted" in self.codes:
             return Outcome(self.placed.instance, self.placed.placement).carried_out()
         return self.placed.instance
@@ -120,23 +111,21 @@ class Question:
 
     @cached_property
     def kinds(self) -> tuple[Pod, ...]:
-        """One pod of each kind of it that differs in requests or constraints."""
+        """One pod of each kind of it."""
         return tuple({(pod.requests, pod.constraints): pod for pod in self.pods}.values())
 
     def decide(self, instance: Instance, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether a place is found for the group in a changed instance with causes lifted: quickly, or thoroughly."""
+        """Whether the group fits with causes lifted; thorough with ``search``."""
         lone, codes = LoneGroup(instance, self.key, self.deadline), codes | self.lifted
         return lone.fits(codes) if self.search is not None else lone.found(codes)
 
     def after(self, change: Change) -> Question:
-        """The same question with a change made, nothing lifted, and nothing else placed; errors of
-        :meth:`Case.changed`.
-        """
+        """The question with a change made and nothing else placed."""
         case = self.case.changed(change)
         return replace(self, case=case, placed=Placed(case.instance, Placement()), lifted=frozenset())
 
     def fits(self, instance: Instance) -> bool:
-        """Whether it is found to fit there."""
+        """Whether it is found to fit."""
         return self.decide(instance).fits is True
 
     def with_group(self, group: Group) -> Instance:
@@ -144,7 +133,7 @@ class Question:
         return self.instance.keeping_held(groups={**self.instance.groups, self.key: group})
 
     def topology_keys(self, codes: Collection[str] = tuple(_KEYS)) -> list[str]:
-        """Labels in whose domains the group's pods count, as far as that is among the causes and among ``codes``."""
+        """Labels in whose domains the group's pods count, by causes and ``codes``."""
         asked = {pod.neighbours for pod in self.pods}
         wanted = self.codes.intersection(codes, _KEYS)
         return sorted({key for code in wanted for each in asked for key in _KEYS[code](each)})

@@ -20,9 +20,7 @@ NAMED = 3
 def shortage_words(instance: Instance, placement: Placement, nodes: Collection[str] | None = None) -> str:
     """Lacks of a group where every rule but C2 lets it go; empty where amounts do not tell.
 
-    ``instance``: the group alone with running pods, with room as it is. ``placement``: of the group; breaks no rule but
-    C2. ``nodes``: where as many of its pods could go with more room; None: nodes that are equal to the used ones by
-    these rules.
+    ``nodes``: where its pods could go; None: those equal to the used ones.
     """
     pods = {key: instance.pods[key] for key in placement.node_of}
     if any(pod.host_ports or pod.numa is not None for pod in pods.values()):

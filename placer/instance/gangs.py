@@ -113,6 +113,7 @@ class GangReader:
             queue=self.queues.of_group(spec.queue, written.namespace, subject),
             created=created(written.metadata),
             min_resources=Resources.from_nano(spec.min_resources or {}),
+            inqueue=written.status is not None and written.status.phase == "Inqueue",
             invalid=invalid,
         )
         return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))

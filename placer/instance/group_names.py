@@ -23,7 +23,10 @@ HOME = "default"  #: the namespace of a user who states none
 Named = TypeVar("Named", Key, GroupKey)
 
 _PODS = ("pod", "pods", "po")
-_WORKLOADS = ("job", "jobs", "vcjob", "vcjobs", "jobset", "jobsets", "appgroup", "appgroups")
+_WORKLOADS = (
+    *("job", "jobs", "vcjob", "vcjobs", "jobset", "jobsets", "appgroup", "appgroups"),
+    *("deployment", "deployments", "deploy", "statefulset", "statefulsets", "sts", "replicaset", "replicasets", "rs"),
+)
 _KINDS = ("podgroup", "podgroups", "pg", *_PODS, *_WORKLOADS)
 #: Labels by which pods name their workload.
 _OF_WORKLOAD = (*JOB_NAMES, "volcano.sh/job-name", JOB_SET, LEADER_WORKER_SET, KUEUE_GROUP)
@@ -99,7 +102,15 @@ class CalledGroup:
         group = pod.group.name if pod.group is not None else ""
         by_uid = group.startswith(self.name) and _UID.fullmatch(group, len(self.name)) is not None
         names = (pod.app_group.name if pod.app_group is not None else None, *map(pod.labels.get, _OF_WORKLOAD))
-        return (by_uid or self.name in names) and self.namespace in (None, pod.namespace)
+        return (by_uid or self.name in names or self._makes(pod)) and self.namespace in (None, pod.namespace)
+
+    def _makes(self, pod: Pod) -> bool:
+        """Whether a Deployment or StatefulSet of this name calls its pods so."""
+        rest = pod.name.removeprefix(self.name)
+        by_hash = f"-{pod.labels.get('pod-template-hash', ' ')}"
+        return rest != pod.name and (
+            re.fullmatch(r"-\d+", rest) is not None or rest.startswith(f"{by_hash}-") or self.name.endswith(by_hash)
+        )
 
     def _of_pods(self, instance: Instance, home: str) -> set[GroupKey]:
         if self.kind not in ("", *_PODS):
@@ -158,8 +169,17 @@ def one_of(keys: Iterable[GroupKey]) -> str:
     return f"one of {', '.join(sorted(map(full_name, keys)))}"
 
 
+def _absent(instance: Instance, called: CalledGroup) -> str | None:
+    place = re.escape(called.namespace) if called.namespace else "[a-z0-9-]+"
+    named = re.compile(rf"(?<![\w./-]){place}/{re.escape(called.name)}(?![\w.-])")
+    return next(filter(named.search, instance.absent_work), None)
+
+
 def waiting_like(instance: Instance, called: CalledGroup) -> str:
-    """A waiting group with a name like this one, or the list of those that wait."""
+    """Work of this name that makes no pods yet, a waiting group with a name like it, or the list of those that wait."""
+    absent = _absent(instance, called)
+    if absent is not None:
+        return absent
     waiting = sorted(f"{key.namespace}/{key.name}" for key, group in instance.groups.items() if group.pending)
     if not waiting:
         return "nothing waits"

@@ -205,7 +205,7 @@ class _PodReader:
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, self._priority(entry), group),
             never_preempts=self._never_preempts(entry, group),
-            text_bytes=text_bytes(pod.metadata),
+            text_bytes=text_bytes(pod),
             running_priority=self._running_priority(entry, group),
         )
 

@@ -19,7 +19,8 @@ NAMED = 5
 class NamespaceBudget:
     """Most that the pods of one namespace may cost.
 
-    ``terms``: distinct ones of affinity, spread, host ports and demands on nodes. ``bytes``: of labels and annotations.
+    ``terms``: distinct ones of affinity, spread, host ports and demands on nodes. ``bytes``: of labels and annotations,
+    and of demands on nodes and pods beyond 2 KiB.
     """
 
     terms: int = 10_000
@@ -42,14 +43,14 @@ class NamespaceCost:
     resources: set[Hashable] = field(default_factory=set)
     bytes: int = 0
     part: float = 0.0
-    _counted: set[tuple[int, ...]] = field(default_factory=set)
+    _counted: set[tuple[Hashable, ...]] = field(default_factory=set)
 
     def add(self, pods: Iterable[Pod]) -> None:
         """Count pods in, looking once at values that equal pods share."""
         for pod in pods:
             self.bytes += pod.text_bytes
             self.daemons += pod.daemon
-            shared = tuple(map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)))
+            shared = *map(id, (pod.requests, pod.neighbours, pod.constraints, pod.host_ports)), *_ranks(pod)
             if not pod.unsupported and shared not in self._counted:
                 self._counted.add(shared)
                 self.resources.update(pod.requests)
@@ -73,7 +74,12 @@ class NamespaceCost:
 def _terms(pod: Pod) -> Iterable[Hashable]:
     asked = pod.neighbours
     yield from (*asked.affinity, *asked.anti_affinity, *asked.spread, *pod.host_ports)
-    yield pod.constraints
+    yield pod.constraints, pod.requests, *_ranks(pod)
+
+
+def _ranks(pod: Pod) -> tuple[Hashable, ...]:
+    """What makes a row of its own of a pod that asks for the same as another one."""
+    return pod.priority, pod.queue, pod.sub_group, pod.workload
 
 
 def namespace_costs(instance: Instance) -> dict[str, NamespaceCost]:
@@ -110,15 +116,13 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
     """
     if budget is None:
         return instance
-    costs = namespace_costs(instance)
-    over = {name: cost for name, cost in costs.items() if cost.share(budget) > 1}
     groups: dict[str, list[Group]] = defaultdict(list)
     for group in instance.groups.values():
         groups[group.key.namespace].append(group)
     pods = _by_namespace(instance)
     beyond: dict[Key, str] = {}
     findings = []
-    for name, cost in over.items():
+    for name, cost in _spenders(instance, budget):
         found = _beyond(instance, groups[name], pods[name], cost, budget)
         if found:
             findings.append(_finding(cost, budget, len(found)))
@@ -127,6 +131,11 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
         return instance
     kept = tuple(sorted((*instance.findings, *findings)))
     return instance.keeping_held(beyond_budget=beyond, findings=kept)
+
+
+def _spenders(instance: Instance, budget: NamespaceBudget) -> list[tuple[str, NamespaceCost]]:
+    cut = {pod.namespace for pod in instance.pending if _is_cut(pod)}
+    return [(name, cost) for name, cost in namespace_costs(instance).items() if cost.share(budget) > 1 or name in cut]
 
 
 def _beyond(
@@ -143,6 +152,8 @@ def _beyond(
 
 
 def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) -> str | None:
+    if any(map(_is_cut, pods)):
+        return "bytes"
     more = NamespaceCost(spent.namespace)
     more.add(pods)
     after = {
@@ -156,6 +167,11 @@ def _exceeded(spent: NamespaceCost, pods: list[Pod], budget: NamespaceBudget) ->
     return kind
 
 
+def _is_cut(pod: Pod) -> bool:
+    """Whether the snapshot has left out the text of a pod for the budget: it counts long objects of all kinds."""
+    return any(text.startswith("namespaceBudget.") for text in pod.unsupported)
+
+
 def _together(spent: set[Hashable], more: set[Hashable]) -> int:
     new = len(more - spent)
     return len(spent) + new if new else 0
@@ -164,7 +180,7 @@ def _together(spent: set[Hashable], more: set[Hashable]) -> int:
 _SAID: Mapping[str, str] = {
     "terms": "distinct terms, host ports and node constraints",
     "resources": "distinct resources",
-    "bytes": "bytes of labels and annotations",
+    "bytes": "bytes of labels, annotations and long demands",
 }
 
 

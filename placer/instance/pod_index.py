@@ -63,7 +63,7 @@ class PodIndex:
         for each in selector.requirements:
             if each.operator == "In":
                 labelled = self._labelled(each.key)
-                lists = [labelled.get(value, ()) for value in dict.fromkeys(each.values)]
+                lists = [labelled[value] for value in set(each.values).intersection(labelled)]
                 if found is None or sum(map(len, lists)) < len(found):
                     found = lists[0] if len(lists) == 1 else sorted(chain.from_iterable(lists))
         if found is None and selector.namespace_requirements is None:
@@ -95,14 +95,14 @@ class PodIndex:
             return found if requirement.operator == "Exists" else every ^ found
         found = 0
         if requirement.operator in ("In", "NotIn"):
-            for value in dict.fromkeys(requirement.values):
+            for value in set(requirement.values).intersection(self._labelled(requirement.key)):
                 found |= self._valued(requirement.key, value)
             return found if requirement.operator == "In" else every ^ found
         met = (at for at, pod in enumerate(self._pods) if requirement.holds(pod.labels.get(requirement.key)))
         return _mask(met, len(self._pods))
 
     def _valued(self, key: str, value: str) -> int:
-        there = self._labelled(key).get(value, ())
+        there = self._labelled(key)[value]
         if len(there) <= _FEW:
             return sum(1 << each for each in there)
         return self._once((key, value), lambda: _mask(there, len(self._pods)))

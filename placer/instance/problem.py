@@ -86,8 +86,8 @@ class Pod:
     ``created``: seconds since the epoch; 0.0 where absent. ``daemon``: DaemonSet or static pod: does not make its node
     count as used (O4). ``workload``: None: it has no dependencies. ``unsupported``: fields that ask for more than is
     modelled (C4), as ``field: what``. ``protected``: why a bound pod is never disturbed (D2). ``never_preempts``: for
-    other schedulers and passes that make room. ``running_priority``: priority as a unit while it runs (D1), where that
-    is another one.
+    other schedulers and passes that make room. ``text_bytes``: text by which its namespace's budget counts it.
+    ``running_priority``: priority as a unit while it runs (D1), where that is another one.
     """
 
     namespace: str
@@ -202,8 +202,9 @@ class Group:
     that has a pod. ``priority``: compared in O1, higher first. ``created``: seconds since the epoch, for ties.
     ``pending``, ``bound``: sorted; unsupported pods are pending, terminating ones in neither. ``succeeded``: members
     that finished and count as placed, by role; ``finished``: all of them. ``min_resources``, ``class_priority``: for
-    other schedulers. ``invalid``: why nothing of it may be placed (InvalidGroup). ``disrupted_whole``: its pods are
-    disturbed together (D1). ``stated``: the mark of its pods that states ``min_member``.
+    other schedulers. ``inqueue``: Volcano has let it in and runs none of it; for them, too. ``invalid``: why nothing of
+    it may be placed (InvalidGroup). ``disrupted_whole``: its pods are disturbed together (D1). ``stated``:
+    the mark of its pods that states ``min_member``.
     """
 
     key: GroupKey
@@ -220,6 +221,7 @@ class Group:
     succeeded: Mapping[str, int] = field(default_factory=dict)
     finished: tuple[Key, ...] = ()
     min_resources: Resources = field(default_factory=Resources)
+    inqueue: bool = False
     class_priority: int | None = None
     invalid: str | None = None
     disrupted_whole: bool = False

@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from placer.instance.eligibility import has_long_lists, longer, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.mark_gangs import refusals_alone
 from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours, unnamed_units
 from placer.instance.nodes import DEFAULT_OS, OS_LABEL
-from placer.kube.base import LEFT_OUT, MOST_TEXT, NodeSelector, controller
+from placer.kube.base import FREE_TEXT, LEFT_OUT, MOST_TEXT, TEXT_BYTES, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 from placer.legible import shown
 
@@ -175,15 +177,28 @@ def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
             yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
 
 
-def text_bytes(metadata: Metadata) -> int:
-    """Bytes of labels and annotations, as far as these are read."""
+def text_bytes(pod: PodManifest) -> int:
+    """Bytes of labels and annotations, and of all that a pod asks of nodes and pods, unless these are few.
+
+    Of a pod of which text was left out in a cluster it is the length before that.
+    """
+    spec = pod.spec
+    of_others = (spec.affinity, spec.topology_spread_constraints, spec.node_selector, spec.tolerations, spec.volumes)
+    asked = sum(len(msgspec.json.encode(each)) for each in of_others if each is not None)
+    notes = pod.metadata.annotations or {}
+    found = _marked_bytes(pod.metadata) + (asked if asked > FREE_TEXT else 0)
+    left_out = notes.get(TEXT_BYTES, "")
+    return max(found, int(left_out)) if left_out.isdecimal() else found
+
+
+def _marked_bytes(metadata: Metadata) -> int:
     written = (*(metadata.labels or {}).items(), *(metadata.annotations or {}).items())
     return sum(len(name) + len(value) for name, value in written)
 
 
 def _too_much(pod: PodManifest, asked: Collection[str]) -> Iterator[str]:
     yield from longer("resources.requests", "resources", len(asked), _MOST_RESOURCES)
-    yield from longer("metadata", "bytes of labels and annotations", text_bytes(pod.metadata), MOST_TEXT)
+    yield from longer("metadata", "bytes of labels and annotations", _marked_bytes(pod.metadata), MOST_TEXT)
     if left_out := (pod.metadata.annotations or {}).get(LEFT_OUT):
         yield shown(left_out, _MOST_WORDS)
 

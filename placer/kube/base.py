@@ -26,8 +26,12 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 #: In a snapshot alone: the part of an object's text that was left out, in words.
 LEFT_OUT = "placer.dev/left-out"
+#: In a snapshot alone: bytes of a pod's text before a part of it was left out for its namespace's budget.
+TEXT_BYTES = "placer.dev/text-bytes"
 #: Bytes of labels and annotations of a pod, and of all its kept text: every pass carries them.
 MOST_TEXT = 65_536
+#: Bytes that an object may have without counting in its namespace's budget, as nearly all have.
+FREE_TEXT = 2_048
 
 
 class Schema(Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):

@@ -147,7 +147,7 @@ NEUTRAL: Mapping[str, str] = {
         "conditions currentHealthy desiredHealthy disruptedPods expectedPods observedGeneration"
     ),
     "PodGroup.scheduling.k8s.io/v1alpha2": "status",
-    "PodGroup.scheduling.volcano.sh": "status",
+    "PodGroup.scheduling.volcano.sh/status": "conditions failed running succeeded",
     "PodGroup.scheduling.run.ai": "status",
     "PodGroup.scheduling.x-k8s.io/status": "failed occupiedBy running scheduleStartTime succeeded",
     "PodGroup.scheduling.x-k8s.io/spec": "scheduleTimeoutSeconds",

@@ -50,6 +50,7 @@ class PodGroupSpec(Schema, frozen=True, kw_only=True):
 
 class PodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
     spec: PodGroupSpec | None = None
+    status: Phase | None = None
 
 
 class Guarantee(Schema, frozen=True, kw_only=True):

@@ -47,6 +47,8 @@ class MimickedFate:
         The first of them next to which, and those before it, the group fits no more, decided twice.
     fits_beside
         Whether a group that gets nothing fits next to all that the policy binds; None: undecided.
+    outside
+        Whether Volcano's action enqueue does not let it in, whatever fits.
     """
 
     fate: GroupFate | None
@@ -54,6 +56,7 @@ class MimickedFate:
     since: GroupKey | None = None
     fits_beside: bool | None = None
     notes: tuple[str, ...] = ()
+    outside: bool = False
 
     @property
     def admitted(self) -> bool:
@@ -68,6 +71,7 @@ class MimickedFate:
             "since": self.since and self.since.as_dict(),
             "fitsBeside": self.fits_beside,
             "notes": list(self.notes),
+            "outside": self.outside,
         }
 
 
@@ -192,6 +196,8 @@ class _Mimicked:
         fate, notes = self._fates.get(key), self._told.notes
         if key in self._order:
             return MimickedFate(fate, tuple(self._order[: self._order.index(key)]), notes=notes)
+        if key in self._told.outside:
+            return MimickedFate(fate, tuple(self._order), notes=notes, outside=True)
         beside = self._beside(key, len(self._order), deadline).confirmed().fits
         count = self._shut_out(key, deadline) if self._order and beside is False else None
         if count is None:

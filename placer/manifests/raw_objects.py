@@ -505,7 +505,9 @@ class _Splitter:
         expected = "JSON"
         if reason.startswith("expected "):
             expected = reason.removeprefix("expected ")
-        elif reason != "ends too early":
+        elif reason == "ends too early":
+            expected = f"JSON {syntax.CUT_OFF}"
+        else:
             found = f"{found} ({reason})"
         self._torn(syntax.place(self._text.data, offset), found, expected)
 

@@ -253,23 +253,44 @@ def documents(text: bytes) -> Iterator[Document]:
         reader.close()
 
 
+#: What is expected where a text ends in the middle.
+CUT_OFF = "to its end: write the file again if it is cut off"
+
+
 def _indented_by_tab(text: bytes, line: int, column: int) -> bool:
     there = text.split(b"\n", line + 1)[line] if text.count(b"\n") >= line else b""
     indentation = there[: len(there) - len(there.lstrip(b" \t"))]
     return b"\t" in indentation and column <= len(indentation)
 
 
+def _unprintable(error: yaml.reader.ReaderError, text: bytes) -> YamlError:
+    character = ord(error.character) if isinstance(error.character, (str, bytes)) else error.character
+    return YamlError(place(text, error.position), f"the character U+{character:04X}", "printable text")
+
+
 def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
     if isinstance(error, yaml.reader.ReaderError):
-        character = ord(error.character) if isinstance(error.character, (str, bytes)) else error.character
-        return YamlError(place(text, error.position), f"the character U+{character:04X}", "printable text")
+        return _unprintable(error, text)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     if mark and _indented_by_tab(text, mark.line, mark.column):
         return YamlError(where, "a tab", "spaces: YAML is not indented by tabs")
-    problem = getattr(error, "problem", None) or "something unreadable"
-    context = getattr(error, "context", None)
-    return YamlError(where, shown(f"text that is not YAML ({problem} {context or ''}".strip(), 200) + ")", "YAML")
+    return _torn(error, where, mark is not None and _ends(text, mark.line, mark.column))
+
+
+def _torn(error: yaml.YAMLError, where: str, at_end: bool) -> YamlError:
+    problem, context = getattr(error, "problem", None), getattr(error, "context", None)
+    words = shown(f"{problem or 'something unreadable'} {context or ''}".strip(), 180)
+    if not at_end:
+        return YamlError(where, f"text that is not YAML ({words})", "YAML")
+    begun = getattr(error, "context_mark", None)
+    began = f" that begins in line {begun.line + 1}" if begun else ""
+    return YamlError(where, f"the end of the text ({words}{began})", f"YAML {CUT_OFF}")
+
+
+def _ends(text: bytes, line: int, column: int) -> bool:
+    lines = text.split(b"\n", line)
+    return len(lines) <= line or not lines[line][column:].strip()
 
 
 class _YamlReader:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from placer.errors import Fault
-from placer.kube.base import CONTROL
+from placer.kube.base import CONTROL, FREE_TEXT
 from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind, read_fields
 from placer.kube.reader import Misfit
 from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, extended_resource, read_workload
@@ -246,6 +246,7 @@ class _Validation:
         self._hash = hashlib.sha256()
         self._snapshot: RawObject | None = None
         self._resources: dict[str, str] = {}
+        self._affinities: dict[bytes, Any] = {}
 
     def take(self, raw: RawObject) -> None:
         text = bytes(raw.text)
@@ -275,7 +276,8 @@ class _Validation:
             versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
             self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
         elif raw.group == "placer.dev":
-            self._fault(raw, "kind", shown(raw.kind), "objects of a cluster, or a Policy (verify takes a Placement)")
+            remedy = "keep it in another folder; verify and report take a Placement after the instance"
+            self._fault(raw, "kind", shown(raw.kind), f"objects of a cluster, or a Policy: {remedy}")
         elif raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:
@@ -344,12 +346,21 @@ class _Validation:
         if raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
             return self._set_aside(raw, info, wrong)
         try:
-            return info.read(text)
+            item = info.read(text)
+            return self._shared(item) if info.attribute == "pods" and len(text) > FREE_TEXT else item
         except Misfit as misfit:
             if lenient:
                 return self._set_aside(raw, info, _in_short(misfit))
             self._wrong(raw, misfit)
             return None
+
+    def _shared(self, pod: PodManifest) -> PodManifest:
+        """Pods of one template have one affinity: where it is long, there is one text of it."""
+        if pod.spec.affinity is not None:
+            digest = hashlib.sha256(msgspec.json.encode(pod.spec.affinity)).digest()
+            kept = self._affinities.setdefault(digest, pod.spec.affinity)
+            msgspec.structs.force_setattr(pod.spec, "affinity", kept)
+        return pod
 
     def _set_aside(self, raw: RawObject, info: KindInfo, wrong: str) -> PodManifest | None:
         held = held_pod(info, bytes(raw.text)) if info.attribute == "pods" else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import chain
 
 from placer.bounds import weight_bound
 from placer.dense import Dense, Solution, beats, score_solution
@@ -26,7 +28,7 @@ class Incumbent:
         self._dense = dense
         self._began = began
         self._watch = watch
-        self._bounds: list[BoundFound] = []
+        self._bounds: dict[int | None, list[BoundFound]] = defaultdict(list)
         self.solution: Solution | None = None
         self.fullest = Solution()
         self.values: tuple[int, ...] = ()
@@ -76,7 +78,8 @@ class Incumbent:
         if not self._dense.exact:
             return
         before = self.bounds()
-        self._bounds += bounds
+        for bound in bounds:
+            self._bounds[bound.criterion].append(bound)
         if self.solution is not None and self.bounds() != before:
             self._note(bounds[-1].by)
 
@@ -86,14 +89,14 @@ class Incumbent:
 
     def weight_bound(self) -> Bound | None:
         """Best bound on placed weight in placements no worse than the one in hand."""
-        found = weight_bound(self._dense, self.values, self._bounds)
+        found = weight_bound(self._dense, self.values, chain.from_iterable(self._bounds.values()))
         return None if found is None else Bound(found.bound, found.by)
 
     def _best(self, criterion: int) -> Bound | None:
         above = self.values[:criterion]
-        found = [b for b in self._bounds if b.criterion == criterion and (not b.context or b.context == above)]
+        found = [bound for bound in self._bounds[criterion] if not bound.context or bound.context == above]
         sign = 1 if self._dense.criteria[criterion][0] in MAXIMISED else -1
-        best = min(found, key=lambda b: sign * b.bound, default=None)
+        best = min(found, key=lambda bound: sign * bound.bound, default=None)
         return None if best is None else Bound(best.bound, best.by)
 
     def _note(self, phase: str) -> None:

@@ -1,16 +1,6 @@
-"""What a pass needs of a cluster, looked at before there is one: rights, kinds, other schedulers, Lease, clock, memory.
+"""Checks before a pass, which change nothing: of rights, kinds, Lease, clock and other programs.
 
-Everything here asks, and changes nothing:
-
-===============  ======================================================================================================
-``rights``       which right is needed for what; follows from the options of the pass alone
-``checks``       each check with its findings
-``schedulers``   those about who else schedules, and Volcano
-``memory``       how much a pass takes, and how much there is
-``result``       what a check found, and what to do
-===============  ======================================================================================================
-
-Does not belong here: how a question is put to a server (``cluster.reading``), printing (``cli``).
+Not here: asking a server (``cluster.reading``), printing (``cli``).
 """
 
 from placer.preflight.checks import check_cluster

@@ -1,7 +1,8 @@
-"""The checks, one after another; each is a function that gives its findings."""
+"""The checks, each a function that gives its findings."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -45,24 +46,9 @@ _WRITTEN = (
 
 
 def check_cluster(client: Client, options: PassOptions) -> list[CheckResult]:
-    """Look whether a cluster lets passes do their work.
+    """Check whether a cluster lets passes do their work; at least one result of every check.
 
-    Parameters
-    ----------
-    client
-        The cluster, as whoever will make the passes.
-    options
-        Of the passes.
-
-    Returns
-    -------
-    list[CheckResult]
-        At least one of every check.
-
-    Raises
-    ------
-    ClusterError
-        The server does not answer, is not ready, or does not know us.
+    A server that does not answer, is not ready or does not know us is a :class:`ClusterError`.
     """
     looked = _CheckedCluster(client, options)
     checks = (_server, _kinds, _rights, _lease, _schedulers, _volcano, _clock, _memory)
@@ -71,8 +57,6 @@ def check_cluster(client: Client, options: PassOptions) -> list[CheckResult]:
 
 @dataclass(frozen=True)
 class _CheckedCluster:
-    """What the checks look at, each thing asked for once."""
-
     client: Client
     options: PassOptions
 
@@ -90,23 +74,17 @@ class _CheckedCluster:
             return None
 
     def groups(self, info: KindInfo) -> set[str]:
-        """The API groups in which a kind is served, in whichever version."""
         return {group for group, _ in (*self.served.places(info), *self.served.other_places(info))}
 
 
 # -------------------------------------------------------------------------------------------------- server and kinds
 
 
-class _ServerVersion(msgspec.Struct, rename="camel"):
-    git_version: str = ""
-
-
 def _server(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Which server it is, and who we are there; one that is not ready ends the check."""
     client = cluster.client
     cluster.served  # noqa: B018  # asks whether it is ready
     answer = client.get("/version")
-    version = msgspec.json.decode(answer.text, type=_ServerVersion).git_version if answer.status == 200 else ""
+    version = str(json.loads(answer.text).get("gitVersion", "")) if answer.status == 200 else ""
     user = who_we_are(client)
     number = re.match(r"v?(\d+)\.(\d+)", version)
     known = f"Kubernetes {version or 'of unknown version'}{user and f', as {user}'}"
@@ -118,7 +96,6 @@ def _server(cluster: _CheckedCluster) -> Iterator[CheckResult]:
 
 
 def _kinds(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Which of the kinds that a pass reads and writes are served, in which versions."""
     for info in read_kinds(cluster.options):
         yield _kind(cluster, info)
     if not cluster.options.dry_run:
@@ -151,7 +128,6 @@ def _kind(cluster: _CheckedCluster, info: KindInfo) -> CheckResult:
 
 
 def _rights(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Ask for each right that a pass needs."""
     for needed in (*needed_rights(cluster.options), *_measured(cluster)):
         yield _right(cluster, needed)
 
@@ -168,14 +144,12 @@ def _right(cluster: _CheckedCluster, needed: NeededRight) -> CheckResult:
 
 
 def _is_served(cluster: _CheckedCluster, right: Right) -> bool:
-    """Whether the kind that a right is about is there; what is no kind that is read, every cluster has."""
     plural = right.resource.partition("/")[0]
     infos = [each for each in BY_ATTRIBUTE.values() if each.plural == plural and right.group in each.groups]
     return not infos or any(right.group in cluster.groups(each) for each in infos)
 
 
 def _measured(cluster: _CheckedCluster) -> Iterator[NeededRight]:
-    """The ConfigMaps with measured costs that NetworkTopologies name."""
     for group, version in cluster.served.places(BY_ATTRIBUTE["network_topologies"]):
         try:
             found = listed(cluster.client.get, f"/apis/{group}/{version}/networktopologies", TopologyView)
@@ -201,7 +175,6 @@ class _LeaseRecord(ObjectView):
 
 
 def _lease(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Who holds the Lease, and whether its holder lives."""
     client, lease = cluster.client, cluster.options.lease
     if cluster.options.dry_run:
         yield CheckResult("lease", _OK, str(lease), "not needed by a dry run")
@@ -277,7 +250,6 @@ def _volcano(cluster: _CheckedCluster) -> Iterator[CheckResult]:
 
 
 def _clock(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """Our clock beside the server's, which tells it to a second with each answer."""
     behind = (cluster.client.now() - datetime.now(UTC)).total_seconds()
     if abs(behind) <= _CLOCKS_DIFFER:
         yield CheckResult("clock", _OK, "this machine's", f"within {_CLOCKS_DIFFER:.0f} s of the server's")
@@ -292,17 +264,7 @@ def _clock(cluster: _CheckedCluster) -> Iterator[CheckResult]:
     )
 
 
-class _Remaining(msgspec.Struct, rename="camel"):
-    remaining_item_count: int = 0
-
-
-class _PageOfOne(msgspec.Struct):
-    metadata: _Remaining = msgspec.field(default_factory=_Remaining)
-    items: list[msgspec.Raw] | None = None
-
-
 def _memory(cluster: _CheckedCluster) -> Iterator[CheckResult]:
-    """What a pass takes on a cluster of this size, and what there is."""
     try:
         answer = cluster.client.get("/api/v1/nodes", {"limit": "1"})
         if answer.status != 200:
@@ -312,8 +274,9 @@ def _memory(cluster: _CheckedCluster) -> Iterator[CheckResult]:
     if answer is None or cluster.census is None:
         yield CheckResult("memory", _UNKNOWN, "this cluster", "its nodes or pods may not be listed (see rights)")
         return
-    page = msgspec.json.decode(answer.text, type=_PageOfOne)
-    nodes, pods = len(page.items or ()) + page.metadata.remaining_item_count, cluster.census.pods
+    page = json.loads(answer.text)
+    nodes = len(page.get("items") or ()) + page.get("metadata", {}).get("remainingItemCount", 0)
+    pods = cluster.census.pods
     needed, limit = memory_needed(nodes, pods), memory_limit()
     size = f"{counted(nodes, 'node')}, {counted(pods, 'pod')}"
     found = f"a pass takes up to {needed // MIB:,} MiB; {limit // MIB:,} MiB are here"

@@ -12,11 +12,5 @@ _BASE, _EACH = 300 * MIB, 8 * 2**10
 
 
 def memory_needed(nodes: int, pods: int) -> int:
-    """Bytes that a pass takes at most, solvers included.
-
-    Examples
-    --------
-    >>> memory_needed(1_000, 11_000) // MIB
-    393
-    """
+    """Bytes that a pass takes at most, solvers included."""
     return _BASE + (nodes + pods) * _EACH

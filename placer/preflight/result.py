@@ -10,7 +10,7 @@ __all__ = ["CheckResult", "CheckState"]
 
 
 class CheckState(Enum):
-    """How it stands, the best first; where something has failed, passes do not do their work."""
+    """How it stands, the best first."""
 
     OK = "ok"
     UNKNOWN = "unknown"
@@ -20,21 +20,7 @@ class CheckState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One finding.
-
-    Parameters
-    ----------
-    check
-        What was looked at; several findings may have one.
-    state
-        How it stands.
-    object
-        Whom it is about.
-    found, expected
-        Empty ``expected``: what was found is fine.
-    action
-        What to do; empty: nothing.
-    """
+    """One finding of a check; empty ``expected``: fine as it is; empty ``action``: nothing to do."""
 
     check: str
     state: CheckState

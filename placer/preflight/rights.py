@@ -1,7 +1,6 @@
-"""Every right that a pass needs, and what for.
+"""Every right that a pass needs, and its purpose.
 
-``deploy/`` grants these and no others; a test holds both together for each overlay. What a pass reads is what
-:mod:`placer.cluster.reading.snapshot` lists, so the table of kinds is asked and not repeated.
+``deploy/`` grants these and no others, as a test shows for each overlay.
 """
 
 from __future__ import annotations
@@ -31,17 +30,7 @@ _MORE = ("replica_sets", "pods")
 
 @dataclass(frozen=True, slots=True)
 class NeededRight:
-    """A right that a pass needs.
-
-    Parameters
-    ----------
-    right
-        Which.
-    purpose
-        What cannot be done without it.
-    folder
-        Of ``deploy/``, which grants it.
-    """
+    """A right, what cannot be done without it, and the folder of ``deploy/`` that grants it."""
 
     right: Right
     purpose: str
@@ -50,23 +39,18 @@ class NeededRight:
 
 def read_kinds(options: PassOptions) -> list[KindInfo]:
     """The kinds that a pass lists."""
-    jobs = ("volcano_jobs",) if _enqueues(options) else ()
+    jobs = ("volcano_jobs",) if options.enqueue and not options.dry_run else ()
     return [BY_ATTRIBUTE[each] for each in (*LISTED, *_MORE, *jobs)]
 
 
 def needed_rights(options: PassOptions) -> list[NeededRight]:
-    """List what a pass needs, each right once.
-
-    Parameters
-    ----------
-    options
-        Of the pass.
-    """
+    """List the rights that a pass needs, each once."""
     kept = [*_binding(options)]
     if not options.dry_run:
         kept += _telling(options)
     if options.disturbs:
-        kept.append(_disturbing())
+        purpose = "room is made where the Policy has it so (--max-evictions-per-hour)"
+        kept.append(NeededRight(Right("", "pods/eviction", "create"), purpose, "deploy/overlays/disruption"))
     found = [*_reading(options), *_within(kept, options)]
     if not options.dry_run:
         found += [*_controlling(options), *_leading(options)]
@@ -74,7 +58,6 @@ def needed_rights(options: PassOptions) -> list[NeededRight]:
 
 
 def _within(needed: Iterable[NeededRight], options: PassOptions) -> Iterator[NeededRight]:
-    """The same where a pass is for some namespaces: in each of them, and nowhere else."""
     places = sorted(options.guards.namespaces)
     if not places:
         yield from needed
@@ -86,10 +69,6 @@ def _within(needed: Iterable[NeededRight], options: PassOptions) -> Iterator[Nee
         yield NeededRight(
             Right("events.k8s.io", "events", "create", "default"), purpose, "deploy/components/namespaces"
         )
-
-
-def _enqueues(options: PassOptions) -> bool:
-    return options.enqueue and not options.dry_run
 
 
 def _reading(options: PassOptions) -> Iterator[NeededRight]:
@@ -129,11 +108,6 @@ def _binding(options: PassOptions) -> Iterator[NeededRight]:
     if not options.dry_run and options.patience < float("inf"):
         purpose = "a gang that remains half-bound is rolled back (not with --half-bound-patience inf)"
         yield NeededRight(Right("", "pods", "delete"), purpose)
-
-
-def _disturbing() -> NeededRight:
-    purpose = "room is made where the Policy has it so (--max-evictions-per-hour)"
-    return NeededRight(Right("", "pods/eviction", "create"), purpose, "deploy/overlays/disruption")
 
 
 def _telling(options: PassOptions) -> Iterator[NeededRight]:

@@ -22,15 +22,7 @@ _DEFAULT = "default-scheduler"
 
 
 def other_schedulers(census: SchedulerCensus, options: PassOptions) -> Iterator[CheckResult]:
-    """Find who else takes pods that name us.
-
-    Parameters
-    ----------
-    census
-        Of the pods.
-    options
-        Of the pass: our name, and where our Lease is.
-    """
+    """Find who else takes pods that name us."""
     name, found = options.scheduler_name, 0
     for process in census.processes:
         if name in process.names and process.role not in _KNOWING:
@@ -78,17 +70,7 @@ def _same_name(process: SchedulerProcess, name: str) -> CheckResult:
 
 
 def volcano(census: SchedulerCensus, served: bool, options: PassOptions) -> Iterator[CheckResult]:
-    """Find whether Volcano's programs and this pass share the work as they should.
-
-    Parameters
-    ----------
-    census
-        Of the pods.
-    served
-        Whether the cluster has Volcano's PodGroups.
-    options
-        Of the pass: our name, and what it writes to PodGroups.
-    """
+    """Find whether Volcano's programs and this pass share the work; ``served``: there are Volcano's PodGroups."""
     roles = {each.role for each in census.processes}
     if not served and roles.isdisjoint({ProcessRole.VOLCANO_SCHEDULER, *_KNOWING}):
         yield CheckResult(_VOLCANO, CheckState.OK, "Volcano", "not installed")
@@ -103,7 +85,6 @@ def volcano(census: SchedulerCensus, served: bool, options: PassOptions) -> Iter
 
 
 def _known(process: SchedulerProcess, name: str) -> CheckResult:
-    """Whether a controller manager or a webhook knows our name."""
     what = f"Pod {process.pod}"
     if name in process.names:
         return CheckResult(_VOLCANO, CheckState.OK, what, f"{process.role.value} knows {name}")
@@ -121,7 +102,6 @@ def _known(process: SchedulerProcess, name: str) -> CheckResult:
 
 
 def _shared(scheduler_runs: bool, options: PassOptions) -> Iterator[CheckResult]:
-    """Who writes the status of PodGroups and lets jobs in: one of the two, not both and not neither."""
     if scheduler_runs and (options.status.groups or options.enqueue):
         yield CheckResult(
             _VOLCANO,

@@ -1,4 +1,4 @@
-"""Causes: the rule that keeps a group out, where it comes nearest, and numbers as people read them."""
+"""Causes: the rule that keeps a group out, the nearest place, and numbers in words."""
 
 from __future__ import annotations
 
@@ -23,24 +23,18 @@ SHOWN = 8
 
 
 def plural(count: int, noun: str) -> str:
-    """Write a count with its noun.
-
-    Examples
-    --------
-    >>> plural(1, "pod"), plural(3, "pod")
-    ('1 pod', '3 pods')
-    """
+    """Write a count with its noun."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def not_offered(instance: Instance, name: str) -> str:
-    """Write that no node offers a resource, and which one that is offered has a name like it."""
+    """No node offers a resource; and one that is offered and has a name like it."""
     like = alike(name, instance.offered, RESOURCES_ALIKE)
     return f"no node offers {name}" + (f" (found like it: {like})" if like else "")
 
 
 def pod_names(pods: Iterable[Pod], word: Callable[[Pod], str] = lambda pod: f"Pod {pod.key}") -> Sentence:
-    """Write a list of pods with a word for each; readers see the names of their own pods only."""
+    """Pods with a word for each; readers see the names of their own pods only."""
     return Sentence.of(NameList(tuple(NamedThing(pod.key.namespace, word(pod), pod.priority) for pod in pods), NAMED))
 
 
@@ -77,10 +71,8 @@ def _no_pod(_pod: Pod, _node: str) -> bool:
 class Cause:
     """A reason, and where to look for the holders of the missing amounts.
 
-    ``nodes``: whose room would be needed: the best node, those of the best domain, those near enough; None: any.
-    ``held``: beginning of the sentence about pods for which ``holds`` is true; empty: none. ``holds``: whether a pod on
-    its node is in the way though not by room (in a queue, on a link, at the other end of a call). None: the message
-    names them, except those that took room on ``nodes``.
+    ``nodes``: whose room would be needed; None: any. ``held``: begins the sentence about pods for which ``holds`` is
+    true, those in the way though not by room; ``holds`` None: the message names them.
     """
 
     code: ReasonCode
@@ -121,7 +113,7 @@ class EligibleNodes:
         return Reason("NoEligibleNode", f"0/{len(self.nodes)} nodes are eligible for {pods}: {self.refusals(pod)}")
 
     def refusals(self, pod: Pod) -> str:
-        """Refusals of nodes for a pod, with their names where they are few; refusals by every node come first."""
+        """Refusals of nodes for a pod, those by every node first, with the nodes' names where they are few."""
         absent = [not_offered(self.instance, name) for name in some(self.instance.unoffered(pod), NAMED)]
         refused = self._refused(pod.constraints)
         named = {f"{text}{_names(nodes)}": len(nodes) for text, nodes in refused.items()}

@@ -1,4 +1,4 @@
-"""One reason per group that has pods left: its cause alone, or next to the pods that the placement binds."""
+"""One reason per group with pods left: alone, or next to the pods that the placement binds."""
 
 from __future__ import annotations
 
@@ -44,10 +44,7 @@ FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement wa
 
 
 class Causes:
-    """Causes that keep groups out that have pods left, each alone with running pods.
-
-    ``after``: the placed pods and the room that is left.
-    """
+    """Causes of groups with pods left, each alone with running pods; ``after``: placed pods and the room left."""
 
     def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
         self.instance, self.dense, self.solution, self.decided = instance, dense, solution, decided
@@ -60,7 +57,7 @@ class Causes:
 
     @cached_property
     def left(self) -> dict[GroupKey, list[Key]]:
-        """Group to its pending pods that are not placed; only groups with any."""
+        """Group to its pending pods that are not placed, if any."""
         left = {
             key: [pod for pod in group.pending if pod not in self.placed] for key, group in self.instance.groups.items()
         }
@@ -73,17 +70,14 @@ class Causes:
 
     @cached_property
     def _further(self) -> _GroupsAlone:
-        return _GroupsAlone(self.instance, GreedyLayout(self._steps.dense))
+        return _GroupsAlone(self.instance, GreedyLayout(self._steps[0]))
 
     def ready(self, key: GroupKey) -> bool:
         """Whether a group is ready with its placed pods."""
         return key in self.index and self.after.is_ready(self.index[key])
 
     def of(self, key: GroupKey) -> Cause | None:
-        """Cause that keeps a group with pods left out; None where its needed pods have a place.
-
-        Of a ready group it keeps every pod left out; None where there is a place for one more.
-        """
+        """Cause that keeps a group with pods left out, of a ready one every pod left; None where there is a place."""
         group, left, number = self.instance.groups[key], self.left[key], self.index.get(key)
         if number is None:  # either it can never be ready, or it is ready and none of its pods can be placed
             reason = never_ready(self.instance, group, self.eligible)
@@ -104,10 +98,7 @@ class Causes:
         return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
 
     def until_ended(self, key: GroupKey, cause: Cause) -> Sentence:
-        """Words, to be appended, that a group fits once pods being deleted have ended; empty where it does not.
-
-        Pods on the nodes of ``cause`` are named first, then others on nodes for its pods.
-        """
+        """Words that a group fits once pods being deleted have ended, those on nodes of ``cause`` first; else empty."""
         if cause.code in _OF_ITSELF or not self._ending or self._ended.of(key) is not None:
             return Sentence()
         asked = {self.instance.pods[pod].constraints for pod in self.left[key]}
@@ -123,11 +114,11 @@ class Causes:
         return once + pod_names(ending, lambda pod: f"Pod {pod.key} on Node {pod.node}")
 
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Cause | None:
-        """Of all next steps, the one that gets furthest in the catalogue's order."""
+        """The next step that gets furthest in the catalogue's order."""
         never = [key for key in left if key not in self.dense.class_of]
         reason = never_placeable(self.instance, group, never, self.eligible) if never else None
         found = None if reason is None else Cause.of(reason)
-        for step, more in self._steps.of.get(number, ()):
+        for step, more in self._steps[1].get(number, ()):
             cause = self._further.cause(step, self.decided)
             if cause is None:
                 return None
@@ -137,15 +128,12 @@ class Causes:
 
 
 class _GroupsAlone:
-    """Groups of some arrays, each alone with running pods; equal ones are looked at once."""
-
     def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
         self.counting, self.alone = NecessaryConditions(instance, countable(layout)), LoneTrial(layout)
         self._cache: dict[object, Cause | None] = {}
 
     def cause(self, number: int, decided: bool) -> Cause | None:
-        """Cause that keeps a group out; None where it fits alone."""
         kind = self._kind(number)
         counted = self._once(("counted", kind), lambda: self.counting.cause(number))
         if counted is not None:
@@ -222,10 +210,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Beside:
-    """The cluster once a placement is carried out, where groups that wait are asked again.
+    """The cluster once a placement that keeps all rules is carried out, where waiting groups are asked again.
 
-    ``causes``: of groups alone, in the cluster as it is. ``solution``: keeps all rules. ``ending``: whether there is
-    time to find pods being deleted that a group waits for.
+    ``causes``: of groups alone. ``ending``: whether there is time to find pods being deleted that a group waits for.
     """
 
     def __init__(self, causes: Causes, solution: Solution, *, ending: bool = True) -> None:
@@ -244,10 +231,7 @@ class Beside:
         return Causes(instance, make_dense(instance), Solution(), decided=True)
 
     def reason(self, key: GroupKey) -> Reason:
-        """The rule that keeps out a group that fits alone, its distance from keeping it, and the holders of the rest.
-
-        NotDecided where no rule is proved to.
-        """
+        """The rule that keeps out a group that fits alone, by how much, and the holders; NotDecided without proof."""
         cause = self._after.of(key)
         first = [name for name, _ in takewhile(lambda criterion: criterion[0] not in MAXIMISED, self.dense.criteria)]
         if (cause is None or cause.code == "NotDecided") and first:
@@ -262,7 +246,7 @@ class Beside:
         return Reason("Outcompeted", "fits alone; with this placement: " + cause.message + held + until)
 
     def _held_once(self, cause: Cause, key: GroupKey) -> Sentence:
-        """Groups of which nothing is placed share a cause, and the pods in their way."""
+        """Groups of which nothing is placed share a cause and the pods in their way."""
         # The cause is kept with the text, so that its id stays its own.
         place = id(cause), key if self.causes.ready(key) else None
         if place not in self._names:
@@ -334,15 +318,11 @@ def reasons(
     deadline: Deadline = NEVER,
     build: float = 0.0,
 ) -> dict[GroupKey, Reason]:
-    """Why pods stay pending: one reason per group with a pending pod that ``solution`` does not place.
+    """One reason per group with a pending pod that ``solution``, which keeps all rules, does not place.
 
-    The code is the first of the catalogue's order that keeps the group out when it is alone with running pods. Pods
-    left of a ready group are optional: then it is the first that keeps each of them out, one more at a time. A group
-    that fits so is asked again next to the pods that ``solution`` binds.
-
-    ``solution``: keeps all rules. ``decided``: False: there is no time to try groups alone, and a group that counting
-    cannot exclude is ``NotDecided``. ``deadline``: groups that are not looked at by then are ``NotDecided``. ``build``:
-    seconds that making the arrays took: work that would end late is not begun.
+    The code is the first of the catalogue's order that keeps the group out alone, of a ready group each pod left. One
+    that fits so is asked again next to the pods that ``solution`` binds. ``decided`` False: only counting excludes.
+    ``deadline``: later groups are ``NotDecided``. ``build``: seconds that making the arrays took, against late work.
     """
     causes = Causes(instance, dense, solution, decided)
     alone = _alone(causes, deadline, build)

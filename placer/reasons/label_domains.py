@@ -1,4 +1,4 @@
-"""Room for units in one domain of a node label, by counting (C7 by label), and in one that no other holds (C15)."""
+"""Room for units in one domain of a node label (C7), and in one that no other holds (C15), by counting."""
 
 from __future__ import annotations
 
@@ -25,11 +25,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class LabelDomains:
-    """Counts over domains of node labels.
-
-    ``state``: arrays without any new pod, and without neighbours; ``slots`` names nodes where places for pods are
-    short.
-    """
+    """``state``: arrays without new pods and neighbours; ``slots`` names nodes where places for pods are short."""
 
     def __init__(
         self, instance: Instance, state: GreedyState, slots: Callable[[Iterable[int], BoolArray], Sentence]
@@ -37,9 +33,7 @@ class LabelDomains:
         self.instance, self.state, self.dense, self.slots = instance, state, state.dense, slots
 
     def cause(self, gang: DenseGroup, asked: int, *, whole: bool) -> Cause | None:
-        """Why a group that needs ``asked`` pods (``whole``: all of them) finds no domain for a unit; None: not known,
-        or C7 off.
-        """
+        """Why ``asked`` pods (``whole``: all of the group) find no domain; None: not known, or C7 off."""
         off, found = self.instance.policy.rules_off, []
         for unit, classes in self._units(gang).items() if "C7" not in off else ():
             pods = {index: self.dense.classes[index].size for index in classes}
@@ -59,7 +53,7 @@ class LabelDomains:
         return replace(cause, message=cause.message + self.slots(classes, there))
 
     def naming_units(self, gang: DenseGroup, cause: Cause) -> Cause:
-        """Add the units of a group that must be in one domain, and the label; some of them."""
+        """Add units of a group that must be in one domain, and the label."""
         asked = [f"{unit.name} in one domain of {unit.topology_key}" for unit in self._units(gang)]
         more = f" and {len(asked) - NAMED} more" if len(asked) > NAMED else ""
         return replace(cause, message=cause.message + f": {', '.join(asked[:NAMED])}{more}") if asked else cause

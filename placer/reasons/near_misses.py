@@ -1,4 +1,4 @@
-"""Where a group that calls (C8, C9) or NUMA zones (C10) keep out comes nearest to a place, in words."""
+"""Where a group that calls (C8, C9) or NUMA zones (C10) keep out comes nearest, in words."""
 
 from __future__ import annotations
 
@@ -31,15 +31,7 @@ Holds = Callable[[Pod, str], bool]
 
 
 def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
-    """Add the dependencies that a group breaks with everything else kept, and the node on which it does so least.
-
-    Only ``NetworkCost`` and ``Bandwidth`` change.
-
-    Examples
-    --------
-    ``web calls db at a cost of 5 at most, 2/3 nodes are near enough to 1 bound pod of db; of the nodes with room Node
-    n2 comes nearest: AppGroup default/shop: web -> db allows cost 5, and 1 new pair from ... to ... has 10``
-    """
+    """Add broken dependencies, all else kept, and the node where they are least broken, to a cause about calls."""
     if cause.code not in ("NetworkCost", "Bandwidth"):
         return cause
     by_cost = cause.code == "NetworkCost"
@@ -103,21 +95,16 @@ def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
 
 @dataclass(frozen=True)
 class _NearestBreach:
-    """Where a pod breaks a rule least, the breaches there, and its nodes without a breach."""
-
     node: str
     violation: Violation
     near: frozenset[str]
 
 
 class _CallTrial:
-    """Puts one pod of a group on a node of each area and asks the rules for breaches there."""
-
     def __init__(self, instance: Instance, dense: Dense) -> None:
         self.instance, self.dense, self.calling = instance, replace(dense, network=None), dense.workload_of
 
     def nearest(self, group: int, by_bandwidth: bool) -> _NearestBreach | None:
-        """The first class of which a pod breaks the rule on every node with room; None: only together they do."""
         calling = (index for index in self.dense.groups[group].classes if index in self.calling)
         return next(filter(None, (self._nearest(index, by_bandwidth) for index in calling)), None)
 
@@ -141,9 +128,8 @@ class _CallTrial:
         return node if network is None else network.area(node)
 
     def _by_area(self, pod: Pod, by_bandwidth: bool) -> dict[object, list[Violation]]:
-        """No rule about calls tells the nodes of an area apart.
-
-        An area where the other of the two rules keeps the pod off first is absent; so are all where there are too many.
+        """One node per area: no rule about calls tells its nodes apart. Absent where the other rule keeps the pod off
+        first.
         """
         one: dict[object, str] = {}
         for name in self.dense.nodes:
@@ -162,7 +148,6 @@ class _CallTrial:
         return None if far else list(bandwidth(outcome))
 
     def using(self, violation: Violation) -> Holds:
-        """Finds pods whose call with a bandwidth uses the link of a violation of C9."""
         network, there = self.instance.network, set[tuple[Key | None, str | None, Area]]()
         if network is None:
             return lambda _pod, _node: False
@@ -206,7 +191,7 @@ def _near(instance: Instance, pod: Pod, each: Dependency) -> str:
 
 
 def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
-    """Add the count of nodes with room whose kubelet admits the largest pod, and why the nearest does not."""
+    """Add how many nodes' kubelets admit the largest pod, and why the nearest does not."""
     numa = dense.numa
     classes = [index for index in dense.groups[group].classes if dense.classes[index].zones >= 0]
     if numa is None or not classes:

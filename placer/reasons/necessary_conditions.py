@@ -1,7 +1,4 @@
-"""Necessary conditions for a group alone with running pods; the first that fails is the reason.
-
-Where no node has room for a pod, the one that lacks least is named, in the units of the objects.
-"""
+"""Necessary conditions for a group alone; the first that fails is the reason, with the node that lacks least."""
 
 from __future__ import annotations
 
@@ -49,9 +46,9 @@ class NearestNode:
         return found
 
     def to(self, pod: Pod, eligible: npt.NDArray[np.bool_]) -> tuple[str, Sentence]:
-        """The eligible node whose largest lack is the smallest share of the pod's request, and its lack.
+        """The eligible node with the least lack, as share of the pod's request, and that lack.
 
-        The pod fits on no node; ``eligible``: bool, shape (nodes,), True at least once.
+        The pod fits nowhere; ``eligible``: bool, shape (nodes,), True at least once.
         """
         takes = self.amounts.asked(pod)
         asked = np.array([float(takes[name]) for name in self.dense.resources])
@@ -63,9 +60,9 @@ class NearestNode:
         return node, f"Node {node} comes nearest: " + said + self._held_by_ending([pod], [node])
 
     def shortage(self, classes: Iterable[int], nodes: npt.NDArray[np.bool_] | None = None) -> Sentence:
-        """Where places for pods are short, and the amounts of pods being deleted, to be appended.
+        """Where places for pods are short, and amounts of pods being deleted.
 
-        ``nodes``: bool, shape (nodes,): those that are looked at; None: all.
+        ``nodes``: bool, shape (nodes,); None: all.
         """
         pods = [self.instance.pods[self.dense.classes[index].pods[0]] for index in classes]
         there = self.dense.nodes if nodes is None else [self.dense.nodes[at] for at in np.flatnonzero(nodes)]

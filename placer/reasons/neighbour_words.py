@@ -23,7 +23,7 @@ __all__ = ["NeighbourWords"]
 
 
 class NeighbourWords:
-    """Demands of pods of one instance on the pods around them; pods with a node are those in the way."""
+    """Demands on pods around; pods with a node are those in the way."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -41,11 +41,7 @@ class NeighbourWords:
         return found
 
     def asked(self, pods: Iterable[Pod], code: str, roomy: Collection[str] = ()) -> Sentence:
-        """Demands of some pods by the rule of a cause, and their state; empty for other rules.
-
-        Domains of ``roomy`` nodes, with room for one pod but for this rule, are named first, and others only without
-        these.
-        """
+        """Demands of pods by the rule of a cause, and their state; domains with ``roomy`` nodes first."""
         told = _TOLD.get(code)
         kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
         texts = (text for pod in kinds.values() for text in told(self, pod, roomy)) if told is not None else iter(())
@@ -53,10 +49,7 @@ class NeighbourWords:
         return Sentence.joined([*shown, *(["and more"] if next(texts, None) is not None else [])])
 
     def cause(self, dense: Dense, group: int, cause: Cause) -> Cause:
-        """Add the term that keeps a group out, its label, and the holders of each domain.
-
-        Only ``PodAffinity``, ``PodAntiAffinity``, ``TopologySpread`` and ``Exclusive`` change.
-        """
+        """Add the term that keeps a group out, its label and holders, to a cause of C12 to C15."""
         if cause.code not in _TOLD:
             return cause
         plain = replace(dense, neighbours=None, network=None, numa=None)
@@ -80,7 +73,6 @@ class NeighbourWords:
         return [pod for pod in self._standing.matching(selector) if pod.state is not PodState.TERMINATING]
 
     def _there(self, selector: PodSelector, key: str) -> Sentence:
-        """Where the running pods are that a selector means; of selectors that mean the same it is written once."""
         place = id(self._standing.matching(selector)), key
         if place not in self._written:
             those = self._running(selector)

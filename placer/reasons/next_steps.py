@@ -1,4 +1,4 @@
-"""The least step for pods left over of a ready group: its placed pods, and one pod (or subgroup) more."""
+"""The least step for pods left of a ready group: placed pods, and one pod or subgroup more."""
 
 from __future__ import annotations
 
@@ -12,30 +12,20 @@ from placer.dense.numa import DenseNuma
 __all__ = ["Steps", "next_steps"]
 
 
-@dataclass(frozen=True)
-class Steps:
-    """An instance whose groups are each the placed pods of a ready group and the least step more.
-
-    ``dense``: each of its groups needs all its pods; ``of``: group of the whole instance to its steps, each a group
-    here and how many pods it is more.
-    """
-
-    dense: Dense
-    of: Mapping[int, tuple[tuple[int, int], ...]]
+#: Groups that are each a ready one's placed pods and the least step more, all needed; and group of the whole instance
+#: to its steps: a group of the first, and how many pods more.
+Steps = tuple[Dense, Mapping[int, tuple[tuple[int, int], ...]]]
 
 
 def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps:
-    """Make the next steps of some ready groups.
-
-    A step is one pod of a class that has pods left, or as many pods as a subgroup needs that has none yet (C6).
-    """
+    """Make the next steps: one pod of a class with pods left, or a subgroup's least number (C6)."""
     placed = placed_by_class(solution)
     made = _StepsBuilder(dense, placed)
     of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number in groups:
         for sizes, more in _steps(dense, dense.groups[number], placed):
             of[number].append((made.add(dense.groups[number], sizes, more), more))
-    return Steps(made.dense(), {number: tuple(steps) for number, steps in of.items()})
+    return made.dense(), {number: tuple(steps) for number, steps in of.items()}
 
 
 def _steps(dense: Dense, gang: DenseGroup, placed: Counter[int]) -> Iterator[tuple[dict[int, int], int]]:
@@ -68,7 +58,6 @@ class _StepsBuilder:
     origin: list[int] = field(default_factory=list)
 
     def add(self, gang: DenseGroup, sizes: dict[int, int], more: int) -> int:
-        """Append a group that must have the placed pods of ``gang`` and some more; returns its index."""
         number, dense = len(self.groups), self.whole
         taken = [index for index in gang.classes if sizes[index]]
         at = {index: place for place, index in enumerate(taken, len(self.classes))}
@@ -95,7 +84,6 @@ class _StepsBuilder:
         return len(self.scopes) - 1
 
     def dense(self) -> Dense:
-        """Everything added, on the nodes and in the queues of the whole instance."""
         copies: dict[int, list[int]] = defaultdict(list)
         for index, origin in enumerate(self.origin):
             copies[origin].append(index)

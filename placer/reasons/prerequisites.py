@@ -21,11 +21,12 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
     missing = _missing(instance, group, group.pending)
     if missing is not None:
         return Reason("GangIncomplete", missing + _succeeded(group))
-    supported = _supported(instance, group.pending)
+    within = _within_budget(instance, group.pending)
+    if _missing(instance, group, within) is not None:
+        return _beyond_budget(instance, group.pending)
+    supported = _supported(instance, within)
     if _missing(instance, group, supported) is not None:
         return _unsupported(instance, group.pending)
-    if _missing(instance, group, _within_budget(instance, supported)) is not None:
-        return _beyond_budget(instance, supported)
     return _nowhere_or_closed(instance, group, supported, eligible)
 
 

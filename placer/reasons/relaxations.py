@@ -1,9 +1,9 @@
-"""Where counting does not exclude a group: whether it has a place alone, and which relaxed rule gives it one."""
+"""Whether a group that counting does not exclude has a place alone, and which relaxed rule gives one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -31,9 +31,7 @@ class LoneTrial:
         self.state = GreedyState(layout)
 
     def fits(self, group: int) -> bool | None:
-        """Whether a group's needed pods have a place: False only where everything was tried, None where none was
-        found.
-        """
+        """Whether needed pods have a place; False only where everything was tried, None: none was found."""
         state, effort = self.state, Effort(LOOKS)
         mark = state.mark()
         found = squeeze_in(state, group, effort)
@@ -42,9 +40,9 @@ class LoneTrial:
 
     @cached_property
     def _weaker(self) -> tuple[_Relaxation, LoneTrial] | None:
-        """The last rule of the catalogue's order that concerns some pod here, and the same cluster without it."""
+        """The last rule of the catalogue's order that concerns a pod here, and the cluster without it."""
         for rule in LADDER:
-            dense = rule.without(self.layout.dense)
+            dense = rule[2](self.layout.dense)
             if dense is not None:
                 return rule, LoneTrial(GreedyLayout(dense))
         return None
@@ -53,10 +51,10 @@ class LoneTrial:
         """The rule that keeps out a group without any place, by proof."""
         world = self
         while world._weaker is not None:
-            rule, world = world._weaker
+            (code, broken, _), world = world._weaker
             fits = world.fits(group)
             if fits:
-                return Cause(rule.code, f"wherever its pods fit otherwise, {rule.broken} ({TRIED})")
+                return Cause(code, f"wherever its pods fit otherwise, {broken} ({TRIED})")
             if fits is None:
                 return undecided()
         return Cause("InsufficientResources", f"its pods do not fit on the nodes together ({TRIED})")
@@ -65,19 +63,14 @@ class LoneTrial:
         """The cause that is proved to come before that of domains; else the counted one."""
         world = self
         while counted.code in (NARROW, "Exclusive") and world._weaker is not None:
-            rule, world = world._weaker
-            if rule.code == counted.code:
+            (code, _, _), world = world._weaker
+            if code == counted.code:
                 return world.blame(group) if world.fits(group) is False else counted
         return counted
 
 
-@dataclass(frozen=True)
-class _Relaxation:
-    """A rule that can be left out of the arrays; ``without`` gives None where it concerns no pod."""
-
-    code: ReasonCode
-    broken: str
-    without: Callable[[Dense], Dense | None]
+#: Code, how the rule is broken, and the arrays without it, None where it concerns no pod.
+_Relaxation = tuple[ReasonCode, str, Callable[[Dense], Dense | None]]
 
 
 def _without_bandwidth(dense: Dense) -> Dense | None:
@@ -117,20 +110,20 @@ def _without_queues(dense: Dense) -> Dense | None:
 
 
 #: Rules that counting cannot decide for sure, the last of the catalogue's order first.
-LADDER = (
-    _Relaxation("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
-    _Relaxation("NetworkCost", "calls would cost more than they may", _without_network),
-    _Relaxation("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_zones),
-    _Relaxation("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
-    _Relaxation("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
-    _Relaxation(
+LADDER: tuple[_Relaxation, ...] = (
+    ("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
+    ("NetworkCost", "calls would cost more than they may", _without_network),
+    ("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_zones),
+    ("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
+    ("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
+    (
         "PodAntiAffinity",
         "pods would share a domain that one keeps the other off",
         _without_rule("C13"),
     ),
-    _Relaxation("PodAffinity", "some would not be near the pods that they must be near", _without_rule("C12")),
-    _Relaxation(NARROW, "they would break its limits of tiers or node labels", _without_limits),
-    _Relaxation("QueueCapability", "the capability of its queue would be exceeded", _without_queues),
+    ("PodAffinity", "some would not be near the pods that they must be near", _without_rule("C12")),
+    (NARROW, "they would break its limits of tiers or node labels", _without_limits),
+    ("QueueCapability", "the capability of its queue would be exceeded", _without_queues),
 )
 
 

@@ -1,4 +1,4 @@
-"""What comes of a placement: what is proved of it, which rules it breaks, why groups wait."""
+"""A placement judged: proofs, broken rules, reasons of waiting groups."""
 
 from __future__ import annotations
 
@@ -36,20 +36,13 @@ class Answer:
     before
         The instance as its objects say.
     outcome
-        The instance with the placement laid over it; as it is, an empty one. What is evicted waits in it, and what runs
-        on lost nodes.
+        With the placement laid over it; what is evicted or ran on lost nodes waits in it.
     decided
         Whether there is a placement.
     result
-        Values with bounds, in the form that words are made from. Of a placement of unknown origin there are no bounds.
+        Values with bounds; of unknown origin without.
     stated
-        Whether the placement's own file says how it came about, and says it of this instance.
-    violations
-        Rules that the placement breaks.
-    reasons
-        Why pods of groups wait; only groups of which some do.
-    findings
-        Of the instance, of the file, and of what it says.
+        Whether the placement's file says how it came about, for this instance.
     """
 
     before: Instance
@@ -73,23 +66,10 @@ class Answer:
 
 
 def answer_of(instance: Instance, text: Text | None, *, strict: bool = False, deadline: Deadline = NEVER) -> Answer:
-    """Lay a placement over an instance and judge it; nothing is believed that can be made out here.
+    """Judge a placement; nothing is believed that can be made out here.
 
-    Parameters
-    ----------
-    instance
-        The problem.
-    text
-        A Placement or v1 Bindings; None: the cluster as it is.
-    strict
-        Unknown keys of the placement are errors.
-    deadline
-        When the search for reasons is over; later ones are ``NotDecided``.
-
-    Raises
-    ------
-    BadInstance, StrictFindings
-        The text holds something else; it has unknown keys, and ``strict`` was asked for.
+    ``text``: a Placement or v1 Bindings; None: the cluster as it is. ``strict``: unknown keys are errors. ``deadline``:
+    later reasons are ``NotDecided``. Errors of :func:`placer.read.read_whole_placement`.
     """
     if text is None:
         return _answer(instance, Placement(), None, (), deadline, decided=False)
@@ -144,7 +124,6 @@ def _answer(
 
 
 def _origin(said: PlacementDocument | None) -> dict[str, Any]:
-    """How the placement came about; of one that does not say it, what can be said of any."""
     if said is None:
         seconds = dict.fromkeys(("read", "build", "solve", "verify", "total"), 0.0)
         return {"method": "another program", "termination": Termination.FINISHED, "seconds": seconds}
@@ -159,7 +138,6 @@ def _origin(said: PlacementDocument | None) -> dict[str, Any]:
 
 
 def _judged(instance: Instance, placement: Placement, said: PlacementDocument | None) -> tuple[Judged, ...]:
-    """Values as they are made out here, each with the bound that the file states for this very value."""
     values = score(instance, placement)
     bounds = (None,) * len(values) if said is None else stated_bounds(said, values)
     return tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True))
@@ -168,7 +146,6 @@ def _judged(instance: Instance, placement: Placement, said: PlacementDocument | 
 def _reasons(
     outcome: Outcome, said: PlacementDocument | None, deadline: Deadline, *, decided: bool, valid: bool
 ) -> dict[GroupKey, Reason]:
-    """Why groups wait that are not evicted: as the file says, else found out here."""
     evicted = Disruption(outcome.before, outcome.placement).evicted
     groups, apart = outcome.instance.groups.values(), outcome.new.keys() | set(evicted)
     waiting = [group.key for group in groups if any(key not in apart for key in group.pending)]
@@ -196,7 +173,6 @@ def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[Gr
 def _found_reasons(
     outcome: Outcome, waiting: list[GroupKey], deadline: Deadline, *, beside: bool
 ) -> Mapping[GroupKey, Reason]:
-    """Each group alone beside what runs, and where the placement keeps the rules beside what it binds, too."""
     from placer.dense import Solution
     from placer.dense.dense_builder import make_dense
     from placer.reasons import reasons

@@ -1,9 +1,9 @@
-"""Policies and methods side by side, from the rows of ``placer compare``: figures, and groups that fare differently."""
+"""Rows of ``placer compare`` next to each other, and groups that fare differently."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
@@ -17,36 +17,21 @@ __all__ = ["OWN", "beside"]
 OWN = "this placement"
 
 
-class _Fate(NamedTuple):
-    """What becomes of a group: whether it is ready, its pods with a node, where they are."""
-
-    admitted: bool
-    placed: int
-    tier: int | None
-    domain: str | None
-
-
+#: Whether a group is admitted, its pods with a node, tier and domain.
+_Fate = tuple[bool, int, int | None, str | None]
 _Name = tuple[str, str, str]
 _Fates = dict[_Name, _Fate]
 
 
 def beside(others: Sequence[ComparedRow], own: ComparedRow | None, index: Mapping[GroupKey, int]) -> dict[str, Any]:
-    """Put rows beside each other.
-
-    Parameters
-    ----------
-    others
-        At least one.
-    own
-        The page's own placement, which stands before the others; None: it has none.
-    index
-        Group to its index on the page.
-    """
+    """Put rows next to each other; ``own``: the page's placement, the first row; ``index``: group to its index."""
     rows = others if own is None else [own, *others]
     fates = [(row.policy, _fates(row)) for row in rows if row.groups]
+    keys = list(dict.fromkeys((each.name, each.priority) for row in rows for each in row.objective))
+    several = len({priority for _, priority in keys} - {None}) > 1
     return {
         "policies": [_policy(row) | _only(row, own) for row in rows],
-        "values": [_value(key, rows, several=_several_priorities(rows)) for key in _keys(rows)],
+        "values": [_value(key, rows, several=several) for key in keys],
         "groups": _differing(fates, index),
     }
 
@@ -69,20 +54,10 @@ def _policy(row: ComparedRow) -> dict[str, Any]:
 
 
 def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
-    """How many groups are ready under a policy and not in the page's own placement, and the reverse."""
     if own is None or row is own or not row.groups:
         return {"onlyThere": None, "onlyHere": None}
-    there, here = ({name for name, fate in _fates(each).items() if fate.admitted} for each in (row, own))
+    there, here = ({name for name, fate in _fates(each).items() if fate[0]} for each in (row, own))
     return {"onlyThere": len(there - here), "onlyHere": len(here - there)}
-
-
-def _keys(rows: Iterable[ComparedRow]) -> list[tuple[str, int | None]]:
-    """Every value of any row, in the order they are compared."""
-    return list(dict.fromkeys((each.name, each.priority) for row in rows for each in row.objective))
-
-
-def _several_priorities(rows: Iterable[ComparedRow]) -> bool:
-    return len({each.priority for row in rows for each in row.objective} - {None}) > 1
 
 
 def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several: bool) -> dict[str, Any]:
@@ -112,36 +87,21 @@ def _text(name: str, number: int | None, digits: int) -> str | None:
 
 def _fates(row: ComparedRow) -> _Fates:
     return {
-        (each.kind, each.namespace, each.name): _Fate(each.admitted, each.placed, each.tier, each.hyper_node)
+        (each.kind, each.namespace, each.name): (each.admitted, each.placed, each.tier, each.hyper_node)
         for each in row.groups
     }
 
 
 def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int]) -> dict[str, Any]:
-    """Groups of which any two columns say different things, those first that do not have as many pods everywhere."""
-    table = _table([column for _, column in fates])
+    names = dict.fromkeys(name for _, column in fates for name in column)
+    table = {name: [column.get(name) for _, column in fates] for name in names}
     differing = [name for name, row in table.items() if len(set(row)) > 1]
-    differing.sort(key=lambda name: not _differs_in_number(table[name]))
+    differing.sort(key=lambda name: len({fate and fate[:2] for fate in table[name]}) == 1)
     index = {(key.kind, key.namespace, key.name): number for key, number in numbers.items()}
     return {
         "columns": [policy for policy, _ in fates],
         "compared": len(table),
         "names": [f"{namespace}/{name}" for _, namespace, name in differing],
         "index": [index.get(name, -1) for name in differing],
-        "fates": [list(map(_plain, table[name])) for name in differing],
+        "fates": [[fate and list(fate) for fate in table[name]] for name in differing],
     }
-
-
-def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
-    """Every group that any column has, with its fate in each."""
-    names = dict.fromkeys(name for column in columns for name in column)
-    return {name: [column.get(name) for column in columns] for name in names}
-
-
-def _differs_in_number(row: Iterable[_Fate | None]) -> bool:
-    """Whether a group is not ready everywhere, or does not have as many pods."""
-    return len({fate and fate[:2] for fate in row}) > 1
-
-
-def _plain(fate: _Fate | None) -> list[Any] | None:
-    return None if fate is None else list(fate)

@@ -1,4 +1,4 @@
-"""The contents of the page as one value, ready for JSON."""
+"""The contents of the page as one value, ready for JSON; the same input gives the same value."""
 
 from __future__ import annotations
 
@@ -36,46 +36,14 @@ def contents(
 ) -> dict[str, Any]:
     """Judge the placement of a call, and gather what the page shows.
 
-    Parameters
-    ----------
-    instance
-        What the texts of the instance say.
-    inputs
-        The files of the call.
-    strict
-        Unknown keys of the placement are errors.
-    deadline
-        When the search for reasons is over.
-    about
-        ``cluster``, its name, else that of the first file; ``live``: the cluster was read at ``inputs.moment``, and no
-        file was; ``every``: seconds after which the page loads itself again.
-
-    Returns
-    -------
-    dict
-        Columns of :class:`~placer.report.inventory.Inventory`, and text. The same input gives the same value: of the
-        call it has no date, and no path beyond the names that were given.
-
-    Raises
-    ------
-    BadInstance, StrictFindings
-        The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
+    ``about``: ``cluster``, its name; ``live``: it was read at ``inputs.moment``; ``every``: seconds between reloads.
+    Errors of :func:`~placer.report.answers.answer_of`.
     """
     return _contents(answer_of(instance, inputs.placement, strict=strict, deadline=deadline), inputs, **about)
 
 
 def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str, Any]:
-    """Gather what the page shows of a pass in a cluster, whose answer is verified already.
-
-    Parameters
-    ----------
-    result
-        What the pass decided.
-    moment
-        When it began, in seconds since the epoch.
-    about
-        ``cluster`` and ``every``, as :func:`contents` takes them.
-    """
+    """Gather what the page shows of a verified pass that began at ``moment``, in seconds since the epoch."""
     return _contents(answer_of_result(result), Inputs([], None, None, [], moment), live=True, **about)
 
 
@@ -110,13 +78,11 @@ def _contents(
 
 
 def _cluster_name(inputs: Inputs) -> str:
-    """``now`` of ``folder/now.json.gz``; of standard input no name is known."""
     first = inputs.instance[0].name if inputs.instance else ""
     return PurePath(first).name.partition(".")[0].strip("-") or "cluster"
 
 
 def _own_row(answer: Answer) -> ComparedRow | None:
-    """The page's own placement as a row, in the figures of ``placer compare``; None where there is none."""
     if not answer.decided:
         return None
     document = placement_document(answer.result)
@@ -136,7 +102,6 @@ def _own_row(answer: Answer) -> ComparedRow | None:
 
 
 def _verdict(answer: Answer) -> dict[str, str]:
-    """What is known, in a word and a sentence or two."""
     if not answer.decided:
         waiting = len(answer.outcome.instance.pending)
         said = f"{counted(waiting, 'pod')} wait{'s' if waiting == 1 else ''}" if waiting else "no pod waits"
@@ -167,7 +132,6 @@ def _counts(answer: Answer) -> list[tuple[str, str]]:
 
 
 def _value(judged: Judged, answer: Answer) -> dict[str, Any]:
-    """A value, and whether there may be a better one: ``best`` is null where that is not known."""
     result, bound = answer.result, judged.bound
     return {
         "name": name_of(judged, result),
@@ -190,7 +154,6 @@ def _useless(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[s
 
 
 def _codes(answer: Answer) -> dict[str, dict[str, str]]:
-    """What the codes on the page mean, and what to do."""
     reasons = {reason.code for reason in answer.reasons.values()}
     if not answer.decided:
         reasons -= {"NotDecided"}  # no search ran out of time: there was none, as the message says

@@ -1,4 +1,4 @@
-"""The answer in a few sentences, as the first line of the page: of the cluster, of a placement, of a plan."""
+"""The answer in a few sentences, the first line of the page."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ __all__ = ["headline"]
 
 
 def headline(answer: Answer) -> str:
-    """Give the answer in one to three sentences.
-
-    Parameters
-    ----------
-    answer
-        What there is, and what comes of it.
-    """
+    """Give the answer in one to three sentences."""
     if not answer.decided:
         return _as_it_is(answer)
     if answer.violations:
@@ -54,7 +48,6 @@ def _as_it_is(answer: Answer) -> str:
 
 
 def _placed(answer: Answer) -> list[str]:
-    """How many of the groups and pods that wait are placed, and whether more is possible."""
     document, pending = placement_document(answer.result), len(answer.outcome.instance.pending)
     if not pending:
         return ["No pod waits."]

@@ -1,4 +1,4 @@
-"""Which file of a call is what: an instance, a placement, a comparison, told by what is in it."""
+"""Files of a call told apart by content: an instance, a placement, a comparison."""
 
 from __future__ import annotations
 
@@ -82,27 +82,13 @@ class ComparedRow(msgspec.Struct, rename="camel"):
 
 
 class _Comparison(msgspec.Struct):
-    """What ``placer compare --json`` prints."""
-
     items: list[ComparedRow]
 
 
 class Inputs(NamedTuple):
-    """The files of a call.
+    """The files of a call; ``comparison``: name of the file with the ``rows``.
 
-    Parameters
-    ----------
-    instance
-        Texts with the objects of the instance, at least one.
-    placement
-        A Placement, or v1 Bindings; None: the cluster as it is.
-    comparison
-        Name of the file with the rows of ``placer compare``; None: there is none.
-    rows
-        Its rows.
-    moment
-        When the cluster was as the instance says, in seconds since the epoch: of files, when the last of them was
-        written; of a cluster, when it was read; None: that is not known.
+    ``moment``: when the instance was so, in seconds since the epoch: the last file's time; None: unknown.
     """
 
     instance: list[Text]
@@ -113,21 +99,9 @@ class Inputs(NamedTuple):
 
 
 def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str | Text]] | None = None) -> Inputs:
-    """Read files and tell what each is.
+    """Read files and tell what each is; ``cluster`` reads the instance where no file has one.
 
-    Parameters
-    ----------
-    paths
-        Files, folders (searched recursively) and ``-`` for standard input.
-    cluster
-        Reads the instance where no file has one; None: there has to be one.
-
-    Raises
-    ------
-    BadInstance
-        A file cannot be read, or the rows of a comparison are not in order.
-    UsageError
-        There are two placements or two comparisons, or there is no instance.
+    ``BadInstance``: unreadable. ``UsageError``: two placements or comparisons, or no instance.
     """
     found = _sorted(paths)
     live = not found["instance"] and cluster is not None
@@ -146,7 +120,6 @@ def told_apart(paths: Sequence[str | Text], cluster: Callable[[], Sequence[str |
 
 
 def _sorted(paths: Sequence[str | Text]) -> dict[str, list[Text]]:
-    """Each text by its kind; there is at most one placement, and one comparison."""
     found: dict[str, list[Text]] = {"instance": [], "placement": [], "comparison": []}
     for text in read_texts(paths):
         found[_kind(text)].append(text)
@@ -157,7 +130,6 @@ def _sorted(paths: Sequence[str | Text]) -> dict[str, list[Text]]:
 
 
 def _written(texts: Iterable[Text]) -> float | None:
-    """When the last of some files was written; None where one of them is none, as standard input."""
     paths = [Path(text.name) for text in texts]
     return max(path.stat().st_mtime for path in paths) if all(path.is_file() for path in paths) else None
 
@@ -170,7 +142,6 @@ def _kind(text: Text) -> str:
 
 
 def _is_placement(text: Text, head: bytes) -> bool:
-    """Whether all objects of a text are of a placement; those that are not read here are told when they are read."""
     if not (b"Binding" in head or (b"Placement" in text.data and b"placer.dev" in text.data)):
         return False
     raws = split([text], Faults())

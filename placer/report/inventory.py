@@ -1,7 +1,6 @@
-"""What is there, as columns: nodes, domains, groups, pods, queues.
+"""Nodes, domains, groups, pods and queues as columns.
 
-Rows are spelled column by column, and what many rows share (amounts, namespaces, requests) stands once and is pointed
-at by index, so that a cluster of 5,000 nodes and 55,000 pods stays a page of a few MiB. -1 points at nothing.
+Shared values stand once and are pointed at by index (-1: none): 55,000 pods stay a page of a few MiB.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _BYTES = ("memory", "ephemeral-storage", "storage")
 
 
 class Interned(Generic[Item]):
-    """Values that many rows share: each stands once, in the order in which it was first asked for."""
+    """Shared values, each once, in the order in which they were first asked for."""
 
     def __init__(self) -> None:
         self._index: dict[Item, int] = {}
@@ -50,16 +49,10 @@ class Interned(Generic[Item]):
 
 @dataclass
 class DomainColumns:
-    """Domains from the top down, each behind its parent; of the tier tree, or where there is none regions and zones.
+    """Domains, each behind its parent: of the tier tree, else regions and zones.
 
-    Parameters
-    ----------
-    kind
-        What a domain is called: ``HyperNode``, ``area``; empty where there are none.
-    names, tiers, tier_names, parents
-        By index; the tier of an area is null.
-    of_node
-        Node name to the index of the lowest domain that holds it; absent: it is in none.
+    ``kind``: ``HyperNode``, ``area`` or empty. ``of_node``: node to its lowest domain's index. The tier of an area is
+    null.
     """
 
     kind: str = ""
@@ -124,19 +117,13 @@ class DomainColumns:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The columns of one report, and what they share.
-
-    Parameters
-    ----------
-    answer
-        What there is, and what comes of it.
-    """
+    """The columns of one report, and the values they share."""
 
     answer: Answer
 
     @cached_property
     def instance(self) -> Instance:
-        """The problem; what is evicted or moved, and what runs on lost nodes, waits in it."""
+        """The problem; what is evicted, moved or lost waits in it."""
         return self.answer.outcome.instance
 
     @cached_property
@@ -146,7 +133,7 @@ class Inventory:
 
     @cached_property
     def resources(self) -> list[str]:
-        """Every resource that a node has or a pod asks for: GPUs, other devices, cpu, memory, the rest, pods."""
+        """Every resource: GPUs, other devices, cpu, memory, the rest, pods."""
         names = {name for node in self.instance.nodes.values() for name in node.allocatable}
         names |= {name for pod in self.instance.pods.values() for name in pod.requests}
         return sorted(names, key=lambda name: (_rank(name), name))
@@ -223,7 +210,6 @@ class Inventory:
         }
 
     def _zones(self) -> dict[int, Any]:
-        """Node to policy and zones, each with what is free of what it lists before and after."""
         known = {name: node.numa for name, node in self.instance.nodes.items() if node.numa is not None}
         after = self.answer.outcome.carried_out().nodes if known else {}
         found = {}
@@ -280,18 +266,15 @@ class Inventory:
         return {str(key): group.priority for key, group in self.instance.groups.items()}
 
     def _created(self, group: Group) -> int | None:
-        """When it was made, in seconds since the epoch, else the first of its pods; None where no object says."""
         pods = (self.instance.pods[key].created for key in (*group.pending, *group.bound))
         since = group.created or min((each for each in pods if each), default=0.0)
         return int(since) or None
 
     @cached_property
     def _disturbed(self) -> tuple[Container[Key], Container[Key]]:
-        """Pods that are moved, and pods that are evicted."""
         return self.answer.disruption.moved, frozenset(self.answer.disruption.evicted)
 
     def _where(self, group: Group, new: Iterable[Key]) -> dict[str, Any]:
-        """How many nodes a group is on, and its smallest common domain where there is a tree."""
         tree = self.instance.topology
         on = [self.instance.pods[key].node or "" for key in group.bound]
         on += [self.answer.outcome.new[key] for key in new]
@@ -304,7 +287,6 @@ class Inventory:
     # --------------------------------------------------------------------------------------------------------- pods
 
     def _pods(self) -> dict[str, Any]:
-        """Each pod with its node before and after: one that has both and two different ones has moved."""
         pods, new = self.instance.pods, self.answer.outcome.new
         namespaces, index = Interned[str](), self.group_index
         before = [self._on(pod.node) for pod in self.before.pods.values()]
@@ -323,14 +305,12 @@ class Inventory:
         }
 
     def _zones_of_pods(self) -> dict[int, list[str]]:
-        """Pod to the NUMA zones that its kubelet will choose, where the placement says so."""
         bindings = self.answer.outcome.placement.bindings
         zones = {binding.pod: list(binding.numa_zones) for binding in bindings if binding.numa_zones}
         return {index: zones[key] for index, key in enumerate(self.instance.pods) if key in zones}
 
     @property
     def _applications(self) -> list[int]:
-        """Index of each pod's AppGroup, where it is of one."""
         index = {key: number for number, key in enumerate(self.instance.app_groups)}
         of_pods = (pod.app_group for pod in self.instance.pods.values())
         return [NOTHING if key is None else index.get(key, NOTHING) for key in of_pods]
@@ -361,7 +341,6 @@ class Inventory:
 
 
 def _area(node: Node) -> tuple[str, str]:
-    """Region and zone of a node; empty where it does not say."""
     return node.labels.get(REGION_LABEL, ""), node.labels.get(ZONE_LABEL, "")
 
 
@@ -391,7 +370,6 @@ def _rank(resource: str) -> int:
 
 
 def _note(node: Node) -> str:
-    """Why a node takes no pods, or only those that tolerate its taints; empty where it takes any."""
     said = [
         *([] if node.ready else ["not Ready"]),
         *(["cordoned"] if node.unschedulable else []),
@@ -401,7 +379,6 @@ def _note(node: Node) -> str:
 
 
 def _asked(group: Group) -> str:
-    """What a group asks of the tree, in words; empty where nothing."""
     topology = group.topology
     if topology is None:
         return ""

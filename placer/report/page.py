@@ -1,8 +1,6 @@
-"""The page: its data, its style and its script in one HTML file that asks nothing of any network.
+"""The page: data, style and script in one HTML file that asks nothing of any network.
 
-The style and the script are files of ``static/``, written by hand and served as they are. The page's own
-Content-Security-Policy allows these two by their hashes and nothing else: no request, no other script, no form, no
-markup made from text.
+Its Content-Security-Policy allows ``static/``'s style and script by their hashes and nothing else.
 """
 
 from __future__ import annotations
@@ -41,18 +39,7 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def page(contents: Mapping[str, Any]) -> str:
-    """Make the page.
-
-    Parameters
-    ----------
-    contents
-        Of :func:`placer.report.contents.contents`. Names may hold anything: they get into the page only as JSON.
-
-    Returns
-    -------
-    str
-        The whole HTML document, ASCII.
-    """
+    """Make the page, ASCII; names get into it only as JSON."""
     script = '"use strict";\n(() => {\n' + "\n".join(_static(name) for name in SCRIPTS) + "})();\n"
     style = _palette() + _static("page.css")
     policy = "; ".join(
@@ -72,13 +59,7 @@ def page(contents: Mapping[str, Any]) -> str:
 
 
 def write_page(contents: Mapping[str, Any], target: Path) -> None:
-    """Write the page into a file, whole or not at all: a browser that shows it may load it again at any time.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Write the page whole or not at all, since a browser may load it at any time; :class:`OSError` if it cannot be."""
     if target.exists() and not target.is_file():  # a pipe, say
         target.write_text(page(contents), encoding="utf-8")
         return
@@ -91,7 +72,7 @@ def write_page(contents: Mapping[str, Any], target: Path) -> None:
 
 
 def in_element(value: Any) -> str:
-    r"""JSON that no HTML parser finds anything in.
+    r"""JSON in which no HTML parser finds anything.
 
     Examples
     --------

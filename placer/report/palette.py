@@ -1,7 +1,6 @@
-"""The colours of the report and of the documentation's pictures: each once for light pages, once for dark ones.
+"""The colours of the report and of the documentation's pictures, for light and for dark pages.
 
-Texts have a contrast of 4.5 or more on every colour of a pod, so that names may stand on them. Colours of groups differ
-to every eye, also where red or green cones are missing; ``tests/report`` measures both.
+Texts have a contrast of 4.5 or more on every colour of a pod; groups differ to every eye (``tests/report``).
 """
 
 from __future__ import annotations
@@ -47,11 +46,5 @@ PALETTE: Mapping[str, tuple[str, str]] = {
 
 
 def declarations(*, dark: bool) -> str:
-    """Every colour as a custom property of CSS.
-
-    Examples
-    --------
-    >>> declarations(dark=False)[:16]
-    '--back: #ffffff;'
-    """
+    """Every colour as a custom property of CSS."""
     return " ".join(f"--{name}: {pair[dark]};" for name, pair in PALETTE.items())

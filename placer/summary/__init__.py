@@ -1,4 +1,4 @@
-"""What a person reads after a solve: the verdict, the numbers with their proofs, who was admitted, what waits and why.
+"""The summary of an answer: verdict, numbers with proofs, admitted and waiting groups.
 
 Belongs here: text for people, in the words of :mod:`placer.words`. Does not: deciding, measuring, the command line.
 """
@@ -52,20 +52,8 @@ def print_summary(
 ) -> None:
     """Print the summary of a result.
 
-    Parameters
-    ----------
-    result
-        The answer.
-    console
-        Where to print.
-    wide
-        Name the nodes of each admitted group, too.
-    document
-        Of the result, where it is made already: of 20,000 pods that takes half a second.
-    steps
-        Adds the next steps to groups; None: these are not told.
-    asked
-        Groups that are listed.
+    ``wide``: with nodes of admitted groups. ``document``: of the result, where it is made already. ``steps``: adds next
+    steps to groups. ``asked``: groups that are listed.
     """
     document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
@@ -97,7 +85,7 @@ def as_html(printed: Callable[[Console], None]) -> str:
 
 
 def as_text(printed: Callable[[Console], None]) -> str:
-    """What is printed as plain text, without blanks at the ends of lines."""
+    """What is printed as plain text, without trailing blanks."""
     return "\n".join(line.rstrip() for line in _recorded(printed).export_text().splitlines())
 
 
@@ -139,7 +127,7 @@ def _nothing_to_place(instance: Instance) -> Text:
 
 
 def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]:
-    """How large the cluster is and how much of what waits is placed: what is counted, and the count in words."""
+    """Sizes of cluster, queue and answer: name and words."""
     instance, part = result.instance, document.instance
     rows = [("cluster", cluster_size(instance))]
     if instance.pending:
@@ -156,7 +144,7 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
 
 
 def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:
-    """Say which schedulers' pods were looked at, and which pods were left out."""
+    """Which schedulers' pods were looked at, and which were left out."""
     said, aside = looked_at(instance), legible(str(instance.set_aside))
     rows = [("looked at", said)] if said else []
     return [*rows, *([("skipped", f"pods of other schedulers, or gated: {aside}")] if aside else [])]
@@ -186,7 +174,6 @@ def still_fits(left: Sequence[Placeable]) -> str:
 
 
 def _admitted(document: PlacementDocument) -> str:
-    """How many of the PodGroups and of the single pods, each where there are any."""
     asked = Counter(group.kind for group in document.groups)
     admitted = Counter(group.kind for group in document.groups if group.admitted)
     counts = (
@@ -224,7 +211,6 @@ def _objective(result: Result, width: int) -> Table:
 
 
 def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """How wide columns are made: none narrower than its longest word, or number, and those on the left as needed."""
     least = [max(len(word) for cell in column for word in cell.split()) for column in columns]
     room = max(0, width - sum(least) - 2 * len(columns))
     found = []
@@ -256,9 +242,13 @@ def print_absent(sentences: Sequence[str], console: Console) -> None:
         console.print(f"  ... and {len(sentences) - SHOWN:,} more")
 
 
-def print_findings(findings: Iterable[Finding], console: Console) -> None:
-    """Print what in the input cannot be as meant."""
+def print_findings(findings: Iterable[Finding], console: Console, *, brief: str = "") -> None:
+    """Print what in the input cannot be as meant; ``brief``: in one line that begins so."""
     found = list(findings)
+    if brief and found:
+        codes = ", ".join(f"{code} {count}" for code, count in Counter(each.code for each in found).most_common())
+        console.print(Text(f"{brief} ({len(found):,}): {codes} (-o wide lists them)"))
+        return
     if not found:
         return
     console.print(f"Findings ({len(found):,}):", style="bold")

@@ -41,22 +41,9 @@ def print_groups(
     steps: AddSteps | None = None,
     asked: Selection = EVERY,
 ) -> None:
-    """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
+    """Print the groups that had a pending pod: the admitted ones, then those that wait.
 
-    Parameters
-    ----------
-    result
-        The answer.
-    parts
-        What its Placement says of the groups.
-    console
-        Where to print.
-    wide
-        Name the nodes of each admitted group, too.
-    steps
-        Adds the next steps to groups; None: these are not told.
-    asked
-        Groups that are listed.
+    ``parts``: of the result's Placement. Else as :func:`placer.summary.print_summary`.
     """
     pairs = _pairs(result.instance, parts, asked)
     if asked.words:
@@ -82,7 +69,6 @@ def _print_asked(instance: Instance, asked: Selection, listed: int, every: int, 
 def _print_waiting(
     result: Result, waiting: Sequence[Pair], console: Console, steps: AddSteps | None, wide: bool
 ) -> None:
-    """Print what waits as ``placer queue`` does, and the whole reasons."""
     console.print()
     console.print(f"Still pending: {_count(waiting)} ({_tally(waiting)})", style="bold")
     now, shown = time.time(), {group.key for group, _ in waiting}
@@ -96,13 +82,11 @@ def _print_waiting(
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
-    """By priority, gangs before single pods, the largest first."""
     group, part = pair
     return -group.priority, part.kind == "Pod", -len(group.pending), part.namespace, part.name
 
 
 def _tally(waiting: Sequence[Pair]) -> str:
-    """How many groups wait for each reason."""
     codes = Counter(part.reason.code for _, part in waiting if part.reason is not None)
     return ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
 
@@ -118,7 +102,6 @@ def counted_groups(gangs: int, singles: int) -> str:
 
 
 def _print_admitted(pairs: Sequence[Pair], outcome: Outcome, console: Console, *, wide: bool) -> None:
-    """Print the groups that are admitted below their number, a line each; nothing where there is none."""
     if not pairs:
         return
     console.print()
@@ -148,7 +131,6 @@ def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[
 
 
 def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
-    """Where the pods are, those that ran before included: the smallest common HyperNode, else how many nodes."""
     nodes = {*on, *(instance.pods[key].node or "" for key in bound)}
     if len(nodes) == 1 and on.total() == 1:
         return next(iter(nodes))
@@ -160,7 +142,7 @@ def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
 
 
 def looked_at(instance: Instance) -> str:
-    """Say which schedulers' pods were looked at; empty for files in which all pods that wait name one scheduler."""
+    """Which schedulers' pods were looked at; empty for files in which all name one."""
     if not (instance.of_cluster or len(instance.schedulers) > 1):
         return ""
     name = instance.scheduler_name
@@ -169,7 +151,7 @@ def looked_at(instance: Instance) -> str:
 
 
 def print_looked_at(instance: Instance, console: Console) -> None:
-    """Print which schedulers' pods were looked at, and how many were left out, where that needs saying."""
+    """Print which schedulers' pods were looked at and left out, where that needs saying."""
     said, left_out = looked_at(instance), str(instance.set_aside)
     parts = [*([f"Looked at {said}."] if said else []), *([f"Left out: {legible(left_out)}."] if left_out else [])]
     if parts:

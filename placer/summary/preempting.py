@@ -1,4 +1,4 @@
-"""What must go, as an operator reads it: each unit, what it makes room for, whether less would do, and the steps."""
+"""Plans as an operator reads them: what goes for what, whether less would do, and the steps."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ __all__ = [
     "plan_sentences",
     "preempt_lines",
     "repair_lines",
+    "rival_lines",
     "room_made",
 ]
 
@@ -37,13 +38,7 @@ _FEWER = ", a wider tier, or less (--frontier lists the prices)"
 
 
 def preempt_lines(result: Result) -> Iterator[str]:
-    """Say what goes for what, whether that is proved to be the least, and in which steps.
-
-    Parameters
-    ----------
-    result
-        What :func:`placer.preempt.preempt` returned.
-    """
+    """The plan of :func:`placer.preempt.preempt`."""
     disruption = Disruption(result.instance, result.placement or Placement())
     lacking = sum(bool(result.instance.need_weights.get(key)) for key in _unready(result, disruption))
     if lacking:
@@ -52,21 +47,23 @@ def preempt_lines(result: Result) -> Iterator[str]:
     elif not disruption.gone:
         yield "Nothing has to go."
     yield from _going(disruption)
-    yield from (f"-> {line}" for line in _gained(disruption))
+    yield from (f"-> {_placed(disruption, group, 'is admitted')}" for group in disruption.outcome.made_ready)
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
 
 
-def plan_sentences(before: Instance, result: Result) -> Iterator[str]:
-    """Say in a few sentences what a plan gains, its price, and whether less would do.
+def rival_lines(instance: Instance, rivals: Sequence[GroupKey]) -> Iterator[str]:
+    """Say which waiting groups a plan for one group leaves out though they want its room."""
+    if rivals:
+        named = (f"{_name(instance.groups[key])} (priority {instance.groups[key].priority:,})" for key in rivals)
+        yield (
+            f"Left out: {counted(len(rivals), 'waiting group')} at least as urgent that would take this room: "
+            f"{and_list(some([*named], FEW))}. `placer solve` decides who gets it."
+        )
 
-    Parameters
-    ----------
-    before
-        The instance as its objects say.
-    result
-        With a placement of any of the functions of :mod:`placer.preempt`.
-    """
+
+def plan_sentences(before: Instance, result: Result) -> Iterator[str]:
+    """A plan's gain, price and proof in a few sentences; ``before``: the instance as its objects say."""
     placement = result.placement or Placement()
     disruption = Disruption(result.instance, placement)
     yield from _gains(before, result, disruption)
@@ -97,7 +94,6 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
 
 
 def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
-    """The first groups that can start, or have room, and how many more."""
     what, so = ("has room", "have") if disruption.placement.wanted else ("can start", "can")
     yield from (f"{_placed(disruption, group, what)}." for group in ready[:FEW])
     if len(ready) > FEW:
@@ -125,15 +121,7 @@ def room_made(result: Result) -> int:
 
 
 def defrag_lines(result: Result, wanted: int | None = None) -> Iterator[str]:
-    """Say what is moved, what has room or is empty then, whether less would do, and in which steps.
-
-    Parameters
-    ----------
-    result
-        What :func:`placer.preempt.defrag` or :func:`placer.preempt.free_domains` returned.
-    wanted
-        How many gangs or domains were asked for; None: as many as there is room for.
-    """
+    """The plan of ``defrag`` or ``free_domains``; ``wanted``: what was asked for, None: all there is room for."""
     disruption, room = Disruption(result.instance, result.placement or Placement()), room_made(result)
     wanted = room if wanted is None else wanted
     if room < wanted:
@@ -148,7 +136,7 @@ def defrag_lines(result: Result, wanted: int | None = None) -> Iterator[str]:
 
 
 def frontier_point(wanted: int, result: Result) -> dict[str, Any]:
-    """What one line of a frontier says, under the names of models/interface.md."""
+    """One line of a frontier (models/interface.md)."""
     moved = {each.value.name: each for each in result.objective if each.value.name in ("moved", "movedUnits")}
     return {
         "wanted": wanted,
@@ -163,13 +151,7 @@ def frontier_point(wanted: int, result: Result) -> dict[str, Any]:
 
 
 def frontier_lines(points: Sequence[Result]) -> Iterator[str]:
-    """Say what each more of what is wanted costs, a line each, and what is known of it.
-
-    Parameters
-    ----------
-    points
-        The answers for the first of what is wanted, for the first two, and so on.
-    """
+    """A table of the answers for the first of what is wanted, for the first two, and so on."""
     yield f"{'wanted':>7} {'pods moved':>11} {'units moved':>12}  proved"
     for number, point in enumerate(points, 1):
         row = frontier_point(number, point)
@@ -182,15 +164,7 @@ def frontier_lines(points: Sequence[Result]) -> Iterator[str]:
 
 
 def repair_lines(before: Instance, result: Result) -> Iterator[str]:
-    """Say what was lost, where it goes, what is moved for it, whether less would do, and in which steps.
-
-    Parameters
-    ----------
-    before
-        The instance as its objects say.
-    result
-        What :func:`placer.preempt.repair` returned.
-    """
+    """The plan of :func:`placer.preempt.repair`; ``before``: the instance as its objects say."""
     placement = result.placement or Placement()
     if not placement.lost:
         yield "Every node is Ready: nothing is lost. --lost NODE,... counts nodes as lost."
@@ -222,7 +196,6 @@ def _lost(nodes: Sequence[str], pods: Sequence[Pod]) -> str:
 
 
 def _running_on(disruption: Disruption, lost: set[Key]) -> Iterator[str]:
-    """Each group that gets pods back, where these are, and how many of it run then."""
     outcome = disruption.outcome
     for group in disruption.instance.groups.values():
         again = sorted(lost & set(outcome.added(group.pending)))
@@ -237,7 +210,6 @@ def _running_on(disruption: Disruption, lost: set[Key]) -> Iterator[str]:
 
 
 def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:
-    """Groups with lost pods that have no node, each with the reason."""
     placed = result.placement.node_of if result.placement else {}
     for key, group in result.instance.groups.items():
         missing = len(lost & set(group.pending) - placed.keys())
@@ -248,14 +220,12 @@ def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:
 
 
 def _staying(before: Instance, ran: Iterable[Key], lost: set[Key]) -> Iterator[str]:
-    """Pods of lost nodes that are left there, each with the reason."""
     for key in ran:
         if key not in lost:
             yield f"Pod {legible(str(key))} keeps its node: {before.pods[key].protected}"
 
 
 def _made_by_nobody(before: Instance, lost: set[Key]) -> Iterator[str]:
-    """Lost pods that have to be made again by hand."""
     alone = [str(key) for key in sorted(lost) if before.pods[key].protected == WITHOUT_OWNER]
     if alone:
         yield f"No controller makes these pods again: {', '.join(map(legible, some(alone, SHOWN)))}"
@@ -278,7 +248,6 @@ def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
 
 
 def _ways(disruption: Disruption) -> Iterator[tuple[str, list[DisruptionUnit]]]:
-    """Units that are evicted, then those that are moved."""
     moved = [unit for unit in disruption.units if disruption.moved.keys() >= set(unit.pods)]
     evicted = [unit for unit in disruption.units if unit not in moved]
     yield from ((verb, units) for verb, units in (("Evict", evicted), ("Move", moved)) if units)
@@ -291,7 +260,6 @@ def _kinds(units: Sequence[DisruptionUnit]) -> str:
 
 
 def _unit(disruption: Disruption, unit: DisruptionUnit) -> str:
-    """``ml/eval-7, 8 pods, priority 100, since 2026-11-23 07:40 UTC, from n3 to n9``."""
     name = legible(unit.name.split("/", 1)[1])
     pods = [disruption.instance.pods[key] for key in unit.pods]
     parts = [name, counted(len(pods), "pod"), f"priority {unit.priority:,}"]
@@ -308,13 +276,7 @@ def _nodes(names: Iterable[str]) -> str:
     return legible(found[0]) if len(found) == 1 else f"{len(found):,} nodes"
 
 
-def _gained(disruption: Disruption) -> Iterator[str]:
-    """Each group that is admitted, and where its pods are."""
-    yield from (_placed(disruption, group, "is admitted") for group in disruption.outcome.made_ready)
-
-
 def _placed(disruption: Disruption, group: Group, what: str) -> str:
-    """A group that is placed, how much of it and where."""
     outcome, new = disruption.outcome, disruption.outcome.added(group.pending)
     _, domain = outcome.common(group.topology, (*group.bound, *new))
     where = f"in {legible(domain)}" if domain else f"on {_nodes(outcome.new[key] for key in new)}"
@@ -329,14 +291,12 @@ def _name(group: Group) -> str:
 
 
 def _left(result: Result, disruption: Disruption, what: str = "still waits") -> Iterator[str]:
-    """Groups that wait still, each with its reason."""
     for key in _unready(result, disruption):
         if result.instance.need_weights.get(key):
             yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(result.reasons[key].message)}"
 
 
 def _proof(result: Result) -> str:
-    """Whether less would do."""
     values = [each for each in result.objective if each.value.name in (*LOSSES, "moved", "movedUnits")]
     evicts = values[0].value.name in LOSSES
     verb, work, rest = ("evicts", "evicted", "fewer units or moves") if evicts else ("moves", "moved", "fewer units")
@@ -357,7 +317,6 @@ def _provers(values: Iterable[Judged]) -> str:
 
 
 def _steps(disruption: Disruption) -> Iterator[str]:
-    """The steps, each with how much goes and is bound."""
     steps = disruption.placement.steps
     if len(steps) < 2:
         return

@@ -1,4 +1,4 @@
-"""What waits or was just placed, a line per group: by priority and age, equal reasons once with a count."""
+"""Groups that wait or were just placed, a line each; equal reasons share one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from placer.document import QueueItem, ReasonPart
 from placer.gpus import gpus_in
-from placer.instance import Group, GroupKey, Instance, Key
+from placer.instance import Group, GroupKey, Instance
 from placer.instance.group_names import EVERY, Selection
 from placer.legible import legible
 from placer.outcome import Outcome
@@ -78,21 +78,9 @@ _WORDS: Mapping[str, str] = {
 
 
 def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float) -> dict[GroupKey, QueueItem]:
-    """Make a row of each group that had a pending pod.
+    """Make a row of each group that had a pending pod, the most urgent and then the oldest first.
 
-    Parameters
-    ----------
-    outcome
-        What a placement makes of the instance.
-    reasons
-        Why pods of a group stay pending.
-    now
-        Seconds since the epoch, for ages.
-
-    Returns
-    -------
-    dict
-        The most urgent first, among equally urgent ones the oldest.
+    ``now``: seconds since the epoch, for ages.
     """
     groups = [group for group in outcome.before.groups.values() if group.pending]
     ordered = sorted(groups, key=lambda group: (-group.priority, group.created or math.inf, group.key))
@@ -105,7 +93,8 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
     if left:
         why, words = ReasonPart(code=reason.code, message=reason.message), _waiting_words(group, reason, len(new))
     else:
-        why, words = None, _placed_words({outcome.new[key] for key in new})
+        nodes = {outcome.new[key] for key in new}
+        why, words = None, f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
     return QueueItem(
         namespace=group.key.namespace,
         name=group.key.name,
@@ -113,7 +102,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         priority=group.priority,
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
-        gpus=_gpus(outcome, left or new),
+        gpus=sum(gpus_in(outcome.before.pods[key].requests) for key in left or new),
         creation_timestamp=_since(group.created),
         age=duration(now - group.created) if group.created else None,
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
@@ -123,16 +112,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
 
 
 def _since(created: float) -> str | None:
-    """Since when a group is there; 0 where nothing says it."""
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
-
-
-def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
-    return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
-
-
-def _placed_words(nodes: set[str]) -> str:
-    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
 
 
 def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
@@ -141,16 +121,9 @@ def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
 
 
 def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})) -> str:
-    """Give the reason in about four words; of room that others got, by their priority.
+    """The reason in about four words.
 
-    Parameters
-    ----------
-    group
-        That waits.
-    reason
-        Why.
-    priorities
-        Of groups, by name with kind, for a reason from a file, which is plain text.
+    ``priorities``: of groups by name with kind, for a reason that comes from a file as plain text.
     """
     rivals = _rivals(reason, priorities) if reason.code == "Outcompeted" else []
     if rivals and min(rivals) > group.priority:
@@ -161,7 +134,6 @@ def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = M
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
-    """Priorities of the groups that got the room, as far as the message names them."""
     if not isinstance(reason.text, Sentence):
         named = re.findall(r"(\w+ \S+/\S+) \(", reason.text.partition("; the room went to ")[2])
         return [priorities[name] for name in named if name in priorities]
@@ -185,7 +157,7 @@ def duration(seconds: float) -> str:
 
 
 def age_words(seconds: float) -> str:
-    """Write an age as kubectl does: two units while the first is small, and no unit below the second.
+    """Write an age as kubectl does.
 
     Examples
     --------
@@ -204,18 +176,12 @@ def age_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class QueueLine:
-    """One line of the table: a group, or several of one priority that wait for one reason.
-
-    Parameters
-    ----------
-    items
-        The groups, the oldest first.
-    """
+    """A line of the table: one group, or several that share priority and reason, the oldest first."""
 
     items: Sequence[QueueItem]
 
     def cells(self, now: float) -> tuple[str, ...]:
-        """What stands in its columns."""
+        """Its columns."""
         first = self.items[0]
         several = len(self.items) > 1
         nouns = {item.kind for item in self.items}
@@ -223,7 +189,7 @@ class QueueLine:
         said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
         return (
             _common([item.namespace for item in self.items]),
-            "*" if several else first.name,
+            f"{first.name} +{len(self.items) - 1:,}" if several else first.name,
             str(first.priority),
             _common([item.queue or "-" for item in self.items]),
             f"{sum(item.pods for item in self.items):,}",
@@ -238,7 +204,6 @@ def _common(words: Sequence[str]) -> str:
 
 
 def _kind(item: QueueItem) -> str:
-    """What groups of one line share."""
     return item.words if item.reason is not None else "they fit now"
 
 
@@ -249,15 +214,7 @@ def _age(item: QueueItem, now: float) -> str:
 
 
 def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[QueueLine]:
-    """Put groups into lines, many of one priority and one reason into one of them.
-
-    Parameters
-    ----------
-    items
-        In the order in which they are listed; a line stands where its first group does.
-    each
-        A line for each of them all the same.
-    """
+    """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each."""
     found: dict[object, list[QueueItem]] = defaultdict(list)
     for item in items:
         found[item.priority, _kind(item)].append(item)
@@ -272,31 +229,27 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
 
 
 def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
-    """Print a table of groups.
-
-    Parameters
-    ----------
-    items
-        In the order in which they are listed.
-    console
-        Where to print.
-    now
-        Seconds since the epoch, for ages.
-    wide
-        A line for each group, however many these are; else as many as are listed, equal ones in one.
-    """
+    """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
-    rows = [line.cells(now) for line in shown]
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for at, head in enumerate(HEADS):
-        _add_column(table, head, max([len(head), *(len(row[at]) for row in rows)]))
-    for row in rows:
-        table.add_row(*(Text(legible(cell)) for cell in row))
-    console.print(table)
+    console.print(_table([line.cells(now) for line in shown]))
+    if any(len(line.items) > 1 for line in shown):
+        console.print("+N: so many more groups like it (-o wide lists each)")
     more = sum(len(line.items) for line in lines[len(shown) :])
     if more:
         console.print(f"... and {more:,} more (-o wide lists all of them)")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    columns = dict(zip(HEADS, zip(*rows, strict=True), strict=True))
+    if {*columns["GPUS"]} == {"0"}:
+        del columns["GPUS"]
+    for head, cells in columns.items():
+        _add_column(table, head, max(map(len, (head, *cells))))
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(legible(cell)) for cell in row))
+    return table
 
 
 def _add_column(table: Table, head: str, longest: int) -> None:
@@ -308,7 +261,7 @@ def _add_column(table: Table, head: str, longest: int) -> None:
 
 
 def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
-    """Put groups of a namespace and a priority together that wait for one and the same reason; others are alone."""
+    """Put groups of one namespace, priority and reason together."""
     found: dict[object, list[QueueItem]] = defaultdict(list)
     for item in items:
         if item.reason is not None:
@@ -317,7 +270,7 @@ def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
 
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the whole reasons, equal ones once: of many lines of the table that of the first."""
+    """Print the whole reasons, equal ones once."""
     lines = [line.items for line in queue_lines(items)]
     alone = [row[0] for row in lines if len(row) == 1]
     rank = {id(item): at for at, item in enumerate(items)}
@@ -327,7 +280,6 @@ def print_messages(items: Sequence[QueueItem], console: Console) -> None:
 
 
 def _message(row: Sequence[QueueItem]) -> Text:
-    """Groups with the reason that the first of them has."""
     reason = row[0].reason
     assert reason is not None, "a group that waits has a reason"
     same = all(each.reason == reason for each in row)
@@ -338,11 +290,12 @@ def _message(row: Sequence[QueueItem]) -> Text:
 
 
 def print_steps(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the next steps, each with what it says or would do."""
+    """Print the next steps."""
     steps = [item.next for item in items if item.next is not None]
     if steps:
         console.print()
-        console.print("Next", style="bold")
+        piped = any("FILE" in step.command.split() for step in steps)
+        console.print(f"Next{' (FILE: a file with the same input)' if piped else ''}", style="bold")
     for step in steps:
         line = Text(f"  `{legible(step.command)}` {step.message}")
         if line.cell_len <= console.width or Text(step.command).cell_len + 4 > console.width:
@@ -353,7 +306,7 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
 
 
 def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:
-    """Lines that say that no group that is asked about waits, but for work that is not there yet."""
+    """Lines for no waiting group, with work that makes no pods yet."""
     if not (instance.nodes or instance.pods):
         return ["The input holds no node and no pod."]
     absent = instance.absent_work if not asked.words else ()

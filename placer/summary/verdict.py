@@ -10,12 +10,11 @@ __all__ = ["bound_words", "is_shown", "name_of", "stopped", "verdict_sentence"]
 
 
 def _several_priorities(result: Result) -> bool:
-    """Whether pods of more than one priority wait, so that amounts have to be told apart."""
     return len({judged.value.priority for judged in result.objective} - {None}) > 1
 
 
 def is_shown(judged: Judged) -> bool:
-    """Whether a value says anything: not where it is 0 and cannot be better."""
+    """Whether a value says anything: not 0 with nothing better."""
     if judged.value.value:
         return True
     return is_amount(judged.value.name) and (judged.bound is None or judged.bound.value != 0)
@@ -27,7 +26,7 @@ def name_of(judged: Judged, result: Result) -> str:
 
 
 def verdict_sentence(result: Result) -> str:
-    """What is proved, and the first value that may still improve: those after it may as well."""
+    """What is proved, and the first value that may still improve."""
     if result.placement is None:
         return result.nothing_found
     open_values = [judged for judged in result.objective if not judged.met]
@@ -51,7 +50,6 @@ def _of_placed(result: Result) -> str:
 
 
 def _of_open(result: Result, open_values: list[Judged]) -> list[str]:
-    """The first value that is not proved, and what may come of those after it."""
     if not open_values:
         return []
     first, after = open_values[0], open_values[1:]
@@ -64,7 +62,6 @@ def _of_open(result: Result, open_values: list[Judged]) -> list[str]:
 
 
 def _limit(judged: Judged) -> str:
-    """``at most 12.5`` or ``at least 4``: where the proof ends."""
     value, bound = judged.value, judged.bound
     if bound is None:
         return ""
@@ -75,7 +72,7 @@ def _limit(judged: Judged) -> str:
 
 
 def bound_words(judged: Judged, result: Result) -> str:
-    """What is proved of one value: that it is the best, how far it may be from it, or nothing."""
+    """What is proved of one value."""
     bound = judged.bound
     if bound is None or judged.gap is None:
         return "not proved"
@@ -87,7 +84,7 @@ def bound_words(judged: Judged, result: Result) -> str:
 
 
 def stopped(result: Result) -> str:
-    """Why the search ended, who found the answer and who proved what is proved."""
+    """Why the search ended, and who found and proved the answer."""
     told = [j for j in result.objective if is_shown(j) and not _is_all(j, result)]
     provers = list(dict.fromkeys(prover_word(judged.bound.by) for judged in told if judged.bound is not None))
     proved = f", {'proved' if result.verdict is Verdict.OPTIMAL else 'bounds proved'} by {and_list(provers)}"
@@ -95,7 +92,6 @@ def stopped(result: Result) -> str:
 
 
 def _is_all(judged: Judged, result: Result) -> bool:
-    """Whether a value is an amount of which there is no more, which needs no proof."""
     return judged.value.name in MAXIMISED and judged.met and result.everything_placed
 
 

@@ -303,3 +303,15 @@ def test_zones_that_sums_do_not_look_at_are_told(tmp_path: Path, capsys: Capture
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, guaranteed(6)]}))
         assert main(["audit", str(path), "--sums"]) == 0
         assert ("NUMA zones may hold fewer" in " ".join(capsys.readouterr().out.split())) is said
+
+
+@pytest.mark.parametrize(("cluster", "words"), [([node("a1", cpu=8)], ()), (RACKS, ("tier", "leaves", "HyperNode"))])
+def test_a_cluster_without_a_tree_is_not_told_of_tiers(
+    cluster: list[Document], words: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*cluster, pod("p", node="a1", cpu=1)]}))
+    assert main(["audit", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert [word for word in ("tier", "leaves", "cost", "HyperNode", "GPU") if word in out] == [*words]
+    assert "Largest gang that still fits" in out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from placer import cli
 from placer.cli import main
+from placer.cli.program import parser as make_parser
 from tests.explain.hand_made import CASES
 from tests.support import Document, hyper_node, listing, node, pod, pod_group, queue
 
@@ -219,6 +221,9 @@ def test_gated_pods_of_a_gang_that_waits_are_told(tmp_path: Path, capsys: Captur
     [
         (["why", "ml/train", "--json"], ["explain", "--group", "ml/train", "--json"]),
         (["why", "--json"], ["explain", "--json"]),
+        (["why", "-n", "ml", "train"], ["explain", "-n", "ml", "--group", "train"]),
+        (["why", "--json", "-f", "x.yaml", "train"], ["explain", "--json", "-f", "x.yaml", "--group", "train"]),
+        (["why", "-n", "ml", "--group", "train", "x.yaml"], ["explain", "-n", "ml", "--group", "train", "x.yaml"]),
         (["audit", "x"], ["audit", "x"]),
     ],
 )
@@ -228,6 +233,17 @@ def test_as_a_plug_in_of_kubectl(words: list[str], meant: list[str], monkeypatch
     monkeypatch.setattr(sys, "argv", ["kubectl-placer", *words])
     assert cli.plugin() == 0
     assert asked == [meant]
+
+
+def test_words_behind_options_of_explain_are_no_names() -> None:
+    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    taking = {
+        name
+        for action in commands.choices["explain"]._actions
+        if action.option_strings and action.nargs != 0
+        for name in action.option_strings
+    }
+    assert taking == cli.TAKE_A_WORD
 
 
 def test_a_what_if_is_explained_as_if_it_were_so(tmp_path: Path, capsys: Capture) -> None:
@@ -261,6 +277,31 @@ def test_a_job_that_is_not_submitted(
     assert {"now": "fits now in r0 (tier 1)", "change": "does not fit now", "never": "never fits"}[
         answer
     ] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "lines", "said"),
+    [
+        ([], 2, "fits now on the nodes there are"),
+        (["--how-many"], 1, "1 fits, and no more"),
+    ],
+)
+def test_what_holds_for_several_pods_of_a_job_is_said_once(
+    words: list[str], lines: int, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """One of four nodes is free; eleven pods wait for others, and differ by name alone."""
+    cluster = [*(node(f"n{at}", cpu=8) for at in range(4)), *(pod(f"r{at}", node=f"n{at}", cpu=8) for at in range(3))]
+    job = [pod(f"web-{at}", cpu=8) for at in range(12)]
+    path, asked = written(tmp_path / "c.json", cluster), written(tmp_path / "job.json", job)
+    assert main(["explain", path, "--job", asked, *words]) in (0, 5)
+    text = capsys.readouterr().out
+    first = [line for line in text.splitlines() if line.startswith("Pod default/web-")]
+    assert len(first) == lines
+    assert said in first[0]
+    rest = 12 - lines
+    assert f"  The same holds for {rest} more: default/web-" in text
+    assert main(["explain", path, "--job", asked, *words, "--json"]) in (0, 5)
+    assert len(json.loads(capsys.readouterr().out)["items"]) == 12
 
 
 def test_others_that_wait_are_left_out_of_a_job(tmp_path: Path, capsys: Capture) -> None:

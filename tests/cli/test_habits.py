@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
+import io
 import json
+import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +424,55 @@ def test_no_line_ends_in_blanks_or_beyond_the_terminal(
     assert [line for line in lines if line != line.rstrip()] == []
     copied = (" " * 9 + "--", "  placer ", str(Path(cluster).parent))  # options, examples and paths are copied
     assert [line for line in lines if len(line) > width and not line.startswith(copied)] == []
+
+
+def test_a_placement_in_the_folder_of_an_instance_names_its_file_and_the_remedy(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(node("n", cpu=1)))
+    monkeypatch.chdir(tmp_path)
+    assert main(["solve", ".", "-o", "placement.yaml"]) == 0
+    capsys.readouterr()
+    assert main(["solve", "."]) == 3
+    said = capsys.readouterr().err
+    assert "./placement.yaml (document 1): Placement: kind: found Placement" in said
+    assert "keep it in another folder; verify and report take a Placement after the instance" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "began"),
+    [
+        ("kind: List\nitems: [{kind: Node, metadata: {name: a", "a flow mapping that begins in line 2"),
+        ("kind: Node\nmetadata:\n  name: 'a\n", "a quoted scalar that begins in line 3"),
+    ],
+)
+def test_yaml_that_is_cut_off_says_so(text: str, began: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    assert main(["solve", str(path)]) == 3
+    said = capsys.readouterr().err
+    assert f"{path} (document 1): line " in said
+    assert ": found the end of the text (" in said
+    assert f"{began}), expected YAML to its end: write the file again if it is cut off" in said
+
+
+def test_verify_without_a_placement_says_what_it_takes(capsys: Capture) -> None:
+    assert main(["verify", "c.yaml"]) == 2
+    assert "found c.yaml alone, expected INSTANCE... PLACEMENT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["solve", "queue"])
+def test_an_unknown_format_lists_those_that_there_are(command: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(node("n", cpu=1)))
+    assert main([command, str(path), "-o", "table"]) == 2
+    assert re.search(r"table'?[:,] .*json, yaml, wide, name", capsys.readouterr().err)
+
+
+def test_next_steps_of_piped_input_name_a_file(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    objects = {"apiVersion": "v1", "kind": "List", "items": [node("n", cpu=1), pod("p", cpu=2)]}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(objects).encode())))
+    assert main(["solve", "-"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("Next (FILE: a file with the same input)")
+    assert lines[at + 1].startswith("  `placer preempt --for default/p FILE` ")

@@ -96,6 +96,20 @@ def test_nothing_goes_where_there_is_room(tmp_path: Path, capsys: Capture) -> No
     assert capsys.readouterr().out.splitlines()[0] == "Nothing has to go."
 
 
+@pytest.mark.parametrize(("rival", "said"), [(5, "priority 5"), (9, "priority 9"), (1, "")])
+def test_waiting_groups_that_want_the_same_room_are_named(
+    rival: int, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """Whoever of two equal groups is asked about, the other one is left out and says so; a less urgent one is not."""
+    waiting = [pod("a", gpu=8, spec={"priority": 5}), pod("b", gpu=8, spec={"priority": rival})]
+    path = written(tmp_path, [node("n", gpu=8), *waiting])
+    assert main(["preempt", path, "--for", "a", "--quiet"]) == 0
+    first, gained, *left = capsys.readouterr().out.splitlines()
+    assert (first, gained) == ("Nothing has to go.", "-> default/a is admitted: 1 pod on n")
+    asked = "Left out: 1 waiting group at least as urgent that would take this room: default/b"
+    assert left == ([f"{asked} ({said}). `placer solve` decides who gets it."] if said else [])
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

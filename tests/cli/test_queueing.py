@@ -110,9 +110,12 @@ def test_equal_reasons_share_a_line_with_a_count(tmp_path: Path, capsys: Capture
     assert main(["queue", path]) == 0
     text = capsys.readouterr().out
     assert re.search(
-        r"^default +\* +100 +- +5 +0 +- +5 single pods of priority 100: the room went to higher priorities", text, re.M
+        r"^default +low-0 \+4 +100 +- +5 +- +5 single pods of priority 100: the room went to higher priorities",
+        text,
+        re.M,
     )
-    assert text.count("low-") == 1  # in the next step
+    assert text.count("low-") == 2  # in its line, and in the next step
+    assert "+N: so many more groups like it (-o wide lists each)" in text
     assert main(["queue", path, "--wide"]) == 0
     assert len(re.findall(r"^default +low-", capsys.readouterr().out, re.MULTILINE)) == 5
     for command in ("solve", "explain"):
@@ -212,3 +215,18 @@ def test_a_report_of_a_placement_has_the_words_of_queue(
     assert main(["report", path, "placed.json", "-o", "page.html", "--json"]) == 0
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert dict(zip(groups["name"], groups["words"], strict=True))["low"] == words["low"]
+
+
+@pytest.mark.parametrize("words", [["queue"], ["explain"], ["explain", "--group", "waits"], ["audit"], ["solve"]])
+def test_findings_of_the_input_are_printed_by_all_that_read_it(
+    words: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    """In whole where the group is asked about or the command lists them, else counted by code."""
+    named = pod_group("waits", queue="nowhere")
+    path = written(tmp_path, node("n", cpu=4), pod("runs", node="n"), named, pod("waits-0", group="waits", cpu=8))
+    assert main([*words, path]) in (0, 1)
+    brief = words in (["queue"], ["explain"])
+    said = "UnknownReference 1 (-o wide lists them)" if brief else "\n  UnknownReference Queue nowhere, named by"
+    assert said in capsys.readouterr().out
+    assert main([words[0], path, "-o", "wide"]) in (0, 1)
+    assert "\n  UnknownReference Queue nowhere, named by" in capsys.readouterr().out

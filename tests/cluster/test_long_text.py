@@ -15,8 +15,11 @@ from placer.cluster.reading.client import Response
 from placer.cluster.reading.snapshot import take
 from placer.instance import Instance
 from placer.instance.instance_builder import make_instance
-from placer.kube.base import LEFT_OUT, MOST_TEXT
+from placer.instance.namespace_budget import NamespaceBudget, namespace_costs, within_budget
+from placer.kube.base import LEFT_OUT, MOST_TEXT, TEXT_BYTES
+from placer.solve import solve
 from tests.cluster.snapshots import ListServer, kept, snapshot_of
+from tests.hostile import EVIL, HOSTILE
 from tests.support import Document, node, pod
 
 PODS = "/api/v1/pods"
@@ -99,7 +102,9 @@ def test_of_a_long_spec_requests_are_kept(bound: str | None) -> None:
 
 
 def test_nobody_else_says_that_text_is_left_out() -> None:
-    assert LEFT_OUT not in json.dumps(kept(pod("p", annotations={LEFT_OUT: "mine"})))
+    said = json.dumps(kept(pod("p", annotations={LEFT_OUT: "mine", TEXT_BYTES: "1"})))
+    assert LEFT_OUT not in said
+    assert TEXT_BYTES not in said
 
 
 LONG_NAME = "gang-of-a-name-that-is-longer-than-others"
@@ -110,3 +115,54 @@ def test_marks_are_kept_before_shorter_text() -> None:
     found = kept(pod("p", group=LONG_NAME, annotations=notes))["metadata"]["annotations"]
     assert found["scheduling.k8s.io/group-name"] == LONG_NAME
     assert "bytes of labels and annotations" in found[LEFT_OUT]
+
+
+# ------------------------------------------------------------------------------------------------ all of a namespace
+
+
+def hostile(kind: str, count: int) -> list[Document]:
+    """Pods of long text, older ones first by name; the first one runs."""
+    found = HOSTILE[kind](count)
+    for number, each in enumerate(found):
+        each["metadata"]["creationTimestamp"] = f"2026-01-01T00:{number:02d}:00Z"
+    found[0]["spec"]["nodeName"] = "n1"
+    return found
+
+
+def test_of_a_namespace_beyond_its_bytes_the_newest_pods_wait_and_the_others_are_placed() -> None:
+    """Long terms of affinity count like labels; what is left out of a pod is not read, but counts all the same."""
+    documents = [node("n1", cpu=4), *hostile("long_terms", 8), pod("good", cpu=1)]
+    whole, budget = snapshot_of(documents), NamespaceBudget(bytes=200_000)
+    each = len(next(item for item in whole.items if b"w-1" in item))
+    cut = whole.within(budget.bytes)
+    assert sum(map(len, cut.items)) < budget.bytes + 8 * 1_000
+    found = within_budget(make_instance(cut.objects()), budget)
+    cost = namespace_costs(found)[EVIL]
+    assert 7 * each < cost.bytes < 9 * each
+    assert cost.waiting == sum(len(item) < 1_000 for item in cut.of_kind("Pod") if b"w-" in item) > 3
+    result = solve(found, method="greedy", time_limit=None)
+    assert result.placement is not None
+    assert "default/good" in map(str, result.placement.node_of)
+    codes = [reason.code for reason in result.reasons.values()]
+    assert codes.count("NamespaceBudget") == cost.waiting
+    assert "Unsupported" not in codes
+
+
+def test_within_its_bytes_a_namespace_keeps_its_texts() -> None:
+    whole = snapshot_of([node("n1"), *hostile("long_terms", 3)])
+    assert whole.within(200_000).items == whole.items
+
+
+def test_a_pod_without_room_for_its_text_is_never_placed_without_what_it_asks() -> None:
+    """Not even where nobody asks for a budget later on."""
+    cut = snapshot_of([node("n1", cpu=4), *hostile("long_terms", 8)]).within(200_000)
+    refused = [each for each in make_instance(cut.objects()).pending if each.unsupported]
+    assert len(refused) > 3
+    assert all("namespaceBudget.bytes" in each.unsupported[0] for each in refused)
+
+
+def test_pods_of_one_template_have_one_text() -> None:
+    spec = hostile("long_terms", 1)[0]["spec"]["affinity"]
+    objects = snapshot_of(pod(f"p{number}", spec={"affinity": spec}) for number in range(2)).objects()
+    first, second = (each.spec.affinity for each in objects.pods)
+    assert first is second

@@ -6,9 +6,10 @@ import pytest
 
 from placer.deadline import Deadline
 from placer.explain import changes, explanation
-from placer.explain.cases import Case
+from placer.explain.cases import Case, Change
 from placer.explain.changes import TriedChange
 from placer.explain.explanation import explain, find_group
+from placer.explain.question import Question
 from placer.manifests import from_documents
 from tests.support import Document, node, pod, pod_group
 
@@ -87,3 +88,19 @@ def test_what_does_not_run_yet_is_not_evicted() -> None:
     """Only the other group that waits could go for it, and that asks with as high a priority."""
     rival = pod("first", cpu=8, spec={"priority": 5})
     assert disturbing(node("n0", cpu=8), rival, *waits(8)) == []
+
+
+def test_gangs_that_help_only_in_the_screen_do_not_hide_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two gangs whose end helps the group alone are not enough where their room goes to a more urgent pod."""
+    tried = changes._tried
+
+    def refused(question: Question, change: Change) -> TriedChange | None:
+        lost = any(name in change.message for name in ("Pod default/a ", "Pod default/b "))
+        return None if lost else tried(question, change)
+
+    monkeypatch.setattr(changes, "_tried", refused)
+    kept = [runs(name, f"n{at}", priority=9, cpu=8) for at, name in enumerate("abcd")]
+    case = Case(from_documents([*(node(f"n{at}", cpu=8) for at in range(4)), *kept, *waits(8)]))
+    (told,) = explain(case, [find_group(case, "g")], Deadline.within(300))
+    ended = [each.change.message for each in told.changes if each.change.message.startswith("wait until")]
+    assert ended == [f"wait until Pod default/{name} ends (1 pod)" for name in "cd"]

@@ -6,7 +6,7 @@ import pytest
 
 from placer.errors import UsageError
 from placer.explain.cases import Case
-from placer.explain.explanation import find_group
+from placer.explain.explanation import find_group, find_groups
 from placer.instance import GroupKey
 from placer.instance.group_names import Selection, full_name
 from placer.manifests import from_documents
@@ -63,6 +63,12 @@ def test_a_group_is_found_by_kind_and_by_its_pod(words: str, name: str) -> None:
     assert full_name(find_group(CASE, words)) == full_name(group_named(INSTANCE, words)) == name
 
 
+def job(name: str, **spec: object) -> Document:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main"}]}}
+    head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "ml"}}
+    return {**head, "spec": {"template": template, **spec}}
+
+
 @pytest.mark.parametrize(("words", "count"), [("ml/train", 4), ("podgroup/ml/train", 3)])
 def test_an_ambiguous_name_lists_the_choices(words: str, count: int) -> None:
     choices = sorted(full_name(key) for key in INSTANCE.groups if key.name == "train")
@@ -85,6 +91,53 @@ def test_a_group_is_found_by_the_name_of_its_workload(words: str) -> None:
     ]
     case = Case(from_documents(list(documents)))
     assert find_group(case, words).name in (name, "wait-x7k2f")
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("web", ["web-7f9c-abcde", "web-7f9c-fghij"]),
+        ("deployment/ml/web", ["web-7f9c-abcde", "web-7f9c-fghij"]),
+        ("rs/web-7f9c", ["web-7f9c-abcde", "web-7f9c-fghij"]),
+        ("sts/db", ["db-0"]),
+        ("web-api", ["web-api-55d-klmno"]),
+    ],
+)
+def test_a_deployment_stands_for_all_its_pods(words: str, names: list[str]) -> None:
+    made = {"web-7f9c-abcde": "7f9c", "web-7f9c-fghij": "7f9c", "web-api-55d-klmno": "55d"}
+    pods = [pod(name, namespace="ml", labels={"pod-template-hash": of}) for name, of in made.items()]
+    case = Case(from_documents([node("n1"), *pods, pod("db-0", namespace="ml")]))
+    assert [key.name for key in find_groups(case, words)] == names
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (
+            job("train", suspend=True),
+            "Job ml/train is suspended (spec.suspend: true) and makes no pods; --set job/ml/train:",
+        ),
+        (
+            job("train", parallelism=0),
+            "Job ml/train runs none at a time (spec.parallelism: 0) and makes no pods; --set ",
+        ),
+        (
+            {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "train", "namespace": "ml"}},
+            "PyTorchJob ml/train has no pods in the input, and placer makes none of this kind",
+        ),
+    ],
+)
+def test_a_workload_without_pods_is_named(document: Document, said: str) -> None:
+    case = Case(from_documents([node("n1"), document]))
+    with pytest.raises(UsageError) as told:
+        find_group(case, "train")
+    assert str(told.value).startswith(f"--group train: {said}")
+
+
+def test_preempt_names_a_suspended_job_too() -> None:
+    instance = instance_of(node("n1"), job("train", suspend=True))
+    with pytest.raises(UsageError, match=r"1 suspended Job .ml/train.: it makes no pods yet"):
+        group_named(instance, "ml/train")
 
 
 def test_a_pod_is_found_by_the_name_of_its_app_group() -> None:

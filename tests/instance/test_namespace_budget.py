@@ -73,6 +73,12 @@ def test_each_kind_of_cost_is_measured() -> None:
     assert found["bytes"] == 3 * 2
 
 
+def test_long_demands_count_as_text_and_short_ones_do_not() -> None:
+    long = spent(instance_of(*honest(), *HOSTILE["long_terms"](2)))["bytes"]
+    assert long > 2 * 30_000
+    assert spent(instance_of(*honest(), *HOSTILE["affinity"](2)))["bytes"] == 2 * 2  # labels
+
+
 def test_seconds_are_shared_by_distinct_kinds_of_pods() -> None:
     instance = instance_of(*honest(), *HOSTILE["anti_affinity"](6))
     parts = {name: cost.part for name, cost in namespace_costs(instance).items()}
@@ -116,7 +122,14 @@ def test_a_gang_waits_as_a_whole() -> None:
     gang[2]["spec"]["nodeSelector"] = {"a": "b"}
     group = pod_group("g", EVIL, minMember=2)
     instance = within_budget(instance_of(*honest(), group, *gang), NamespaceBudget(terms=1))
-    assert len(instance.beyond_budget) == 3
+    assert sum(key.namespace == EVIL for key in instance.beyond_budget) == 3
+
+
+def test_distinct_amounts_count_as_terms() -> None:
+    """Each is a row of its own in arrays and bounds."""
+    instance = within_budget(instance_of(*honest(), *HOSTILE["amounts"](10)), NamespaceBudget(terms=6))
+    assert spent(instance)["terms"] == 10
+    assert len(instance.beyond_budget) == 4
 
 
 def test_more_resources_or_text_than_is_looked_at_is_not_supported() -> None:

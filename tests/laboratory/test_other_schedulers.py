@@ -48,6 +48,9 @@ RIVALS = [
 ]
 
 
+LEAST = ((1, "a", 24), (2, "b", 16))
+
+
 def others(case: Case) -> OtherSchedulers:
     assert case.placed is not None
     return OtherSchedulers(case, case.placed)
@@ -198,6 +201,24 @@ def test_explain_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert entry["causes"] == []
     assert entry["scheduler"]["placer"]["admitted"] is True
     assert entry["scheduler"]["mimicry"]["since"] == {"kind": "PodGroup", "namespace": "default", "name": "b"}
+
+
+def test_a_group_that_volcano_let_in_is_not_kept_out_by_what_it_asks_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """32 GPUs, so 38.4 may be asked for; the first asks for 24 of them, both together for 40."""
+    first, second = (gang(name, at, 8, minResources={"nvidia.com/gpu": least}) for at, name, least in LEAST)
+    path = tmp_path / "in.json"
+    told = []
+    for phase in ("Pending", "Inqueue"):
+        second[0]["status"] = {"phase": phase}
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*CLUSTER, *first, *second]}))
+        assert main(["explain", str(path), "--group", "b"]) == 0
+        told.append([line.strip() for line in capsys.readouterr().out.splitlines()])
+    assert "Simulation, not the scheduler itself: policy volcano leaves it waiting." in told[0]
+    kept_out = [line for line in told[0] if line.startswith("The action enqueue keeps it out: its minResources")]
+    assert len(kept_out) == 1
+    assert "Simulation, not the scheduler itself: policy volcano binds it: 1 pod placed." in told[1]
 
 
 def test_a_configuration_of_the_scheduler_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
-"""``topology``: what is known of the network; a subcommand for each question, a module for each.
+"""``topology``: a subcommand for each question about the network, a module for each.
 
-Belongs here: flags and what is printed. Does not: what is said (``placer.domains``, ``placer.discovery``,
+Belongs here: flags and printing. Does not: the content (``placer.domains``, ``placer.discovery``,
 ``placer.network_costs``).
 """
 

@@ -48,7 +48,6 @@ def _costs(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> CostReport:
-    """Of files, or of the cluster where none are given."""
     from placer.network_costs import costs_of, read_costs
 
     if in_cluster(options):
@@ -75,7 +74,6 @@ def _print(report: CostReport, terminal: Console) -> None:
 
 
 def _print_measured(report: CostReport, terminal: Console) -> bool:
-    """Print what measurements come to; whether something in it is unknown."""
     if report.measured is not None:
         head = legible(f"ConfigMap {report.config_map}: measured, p{report.measured.percentile}")
         terminal.print(f"\n{head}, {report.measured.unit:,} microseconds cost 1", markup=False, style="bold")
@@ -91,7 +89,6 @@ def _list(report: CostReport) -> str:
 
 
 def _print_matrices(matrices: Iterable[Matrix], terminal: Console) -> bool:
-    """Print matrices; whether something in them is unknown."""
     unknown = False
     for matrix in matrices:
         unknown |= _print_matrix(matrix, terminal)
@@ -99,7 +96,6 @@ def _print_matrices(matrices: Iterable[Matrix], terminal: Console) -> bool:
 
 
 def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
-    """Print a matrix, rows call columns; whether something in it is unknown."""
     terminal.print()
     title = legible(_title(matrix))
     if not matrix.names:
@@ -120,7 +116,6 @@ def _title(matrix: Matrix) -> str:
 
 
 def _columns(matrix: Matrix) -> Iterator[Column]:
-    """A column for each place that is called."""
     rows = [list(_cells(matrix, name)) for name in matrix.names]
     for index, name in enumerate(matrix.names):
         yield Column(legible(name), [row[index] for row in rows])
@@ -136,8 +131,6 @@ def _cells(matrix: Matrix, origin: str) -> Iterator[str]:
 
 
 def _print_links(report: CostReport, terminal: Console) -> None:
-    """Print links, those first that carry most of what they can."""
-
     def used(link: Any) -> float:
         capacity, taken = report.capacities.get(link), report.allocated.get(link, 0)
         return taken / max(capacity, 1) if capacity is not None else 0.0

@@ -79,7 +79,6 @@ def _discover(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse flags that make no sense together, and a file that could not be written."""
     from placer.discovery.labels import read_keys
 
     if options.output not in (None, "-"):
@@ -108,7 +107,6 @@ def _apply(
     findings: Sequence[Finding],
     options: argparse.Namespace,
 ) -> None:
-    """Write what is not so in the cluster, and say what that was."""
     from placer.cluster import Client
     from placer.cluster.planning.hyper_nodes import plan_hyper_nodes
     from placer.cluster.reading.hyper_nodes import stored_hyper_nodes
@@ -145,7 +143,6 @@ def _summarise(done: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 
 def _find(options: argparse.Namespace, nodes: Mapping[str, Node] | None) -> Discovery:
-    """Find the domains; without nodes only what a file says."""
     from placer.discovery import discover_file, discover_labels
     from placer.discovery.labels import read_keys
 
@@ -155,7 +152,6 @@ def _find(options: argparse.Namespace, nodes: Mapping[str, Node] | None) -> Disc
 
 
 def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tuple[Finding, ...]]:
-    """Nodes of files or of the cluster, and what the files say that is not read; None: no nodes are asked for."""
     whose = options.instance or options.apply or options.kubeconfig is not None or options.context is not None
     if options.from_ is not None and not whose:
         return None, ()

@@ -23,7 +23,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def in_cluster(options: argparse.Namespace) -> bool:
-    """Whether a cluster is to be read; it and INSTANCE are not taken together."""
+    """Whether a cluster is read; together with INSTANCE it is refused."""
     if options.instance and (options.kubeconfig is not None or options.context is not None):
         raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
     return not options.instance
@@ -40,7 +40,7 @@ def snapshot(options: argparse.Namespace) -> Snapshot:
 
 
 def print_or_write(document: Any, options: argparse.Namespace) -> bool:
-    """Write what ``--json`` prints to the file of ``-o``, and print it where asked; whether text is still wanted."""
+    """Write or print what ``--json`` and ``-o`` ask for; whether text is still wanted."""
     if options.output is not None:
         write(document, options.output)
     if options.output == "-":

@@ -80,7 +80,6 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _instance(options: argparse.Namespace) -> Instance:
-    """Of files, or of the cluster where none are given."""
     if not in_cluster(options):
         return read_instance(options, options.instance)
     from placer.cluster.reading.earlier_passes import instance_in
@@ -145,7 +144,6 @@ def _scarcest(room: ResourceUse) -> str:
 
 
 def _levels(domains: Sequence[DomainUse]) -> int:
-    """How many levels are shown: as many as have few enough domains together, at least one."""
     depths = sorted(each.depth for each in domains)
     if len(depths) <= MOST:
         return len(depths) + 1
@@ -154,8 +152,6 @@ def _levels(domains: Sequence[DomainUse]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _TreeLine:
-    """One line of the tree: texts, and the room that its bar shows."""
-
     name: str
     tier: str
     nodes: str
@@ -163,7 +159,6 @@ class _TreeLine:
 
 
 def _rows(report: DomainReport, from_root: bool) -> Iterator[_TreeLine]:
-    """The cluster first, then the domains, each further in than the one above it, last what is in none."""
     if from_root:
         yield _row("cluster", report.whole)
     top = min((each.depth for each in report.domains), default=0)
@@ -178,7 +173,6 @@ def _row(name: str, each: DomainUse) -> _TreeLine:
 
 
 def _lines(rows: Sequence[_TreeLine], resource: str, marks: BarMarks, width: int) -> Iterator[str]:
-    """The table: numbers are never cut; the bar goes where there is no room for it, then names are cut."""
     table = [("domain", "tier", "nodes", "used", "free")]
     for row in rows:
         used, free = (_short(resource, part.get(resource, 0)) for part in (row.room.used, row.room.free))
@@ -198,7 +192,6 @@ def _lines(rows: Sequence[_TreeLine], resource: str, marks: BarMarks, width: int
 
 
 def _cells(text: str) -> int:
-    """Columns that a text takes in a terminal."""
     from rich.cells import cell_len
 
     return cell_len(text)
@@ -225,7 +218,6 @@ def _bar(room: ResourceUse, resource: str, marks: BarMarks, columns: int) -> str
 
 
 def _apportioned(parts: Sequence[int], columns: int) -> list[int]:
-    """Columns for each part, in proportion, at least one for each that is there."""
     whole = sum(parts)
     counts = [max(part * columns // whole, min(part, 1)) for part in parts]
     while sum(counts) != columns:  # what is most too short grows, what is most too long shrinks
@@ -240,7 +232,6 @@ def _apportioned(parts: Sequence[int], columns: int) -> list[int]:
 
 
 def _short(resource: str, amount: int) -> str:
-    """An amount in few characters, rounded; --json has them exactly."""
     from placer.quantity import CPU, is_bytes
 
     if resource == CPU:
@@ -256,7 +247,6 @@ def _short(resource: str, amount: int) -> str:
 def _notes(
     report: DomainReport, cut: DomainReport, resource: str, marks: BarMarks, rows: Sequence[_TreeLine]
 ) -> Iterator[str]:
-    """What stands below the tree: the bar explained, and what is not shown."""
     told = f"{shown(resource, 300)}: {marks.used} used, {marks.free} free"
     if any(row.room.closed.get(resource) for row in rows):
         told += f", {marks.closed} left on nodes that take no pods (cordoned, not Ready)"

@@ -28,7 +28,7 @@ from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.queues import NAMESPACES
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.instance.unsupported import SAFE_SYSCTLS
-from placer.kube.base import LEFT_OUT
+from placer.kube.base import LEFT_OUT, TEXT_BYTES
 from placer.kube.core import ConfigMapManifest
 from placer.kube.marks import MARKS, SHARES, Holds, Place, is_protection, kept_labels
 from placer.kube.unread_kinds import KUEUE_GATES
@@ -354,7 +354,7 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
             yield key, ",".join(name(each.strip()) for each in text.split(","))
         elif key in DOMAIN_ANNOTATIONS:
             yield key, _key(text, name)
-        elif key in _STAYING or is_protection(key, text):
+        elif key in (*_STAYING, TEXT_BYTES) or is_protection(key, text):
             yield key, text
         elif key in _NOTES:
             yield key, _mark(_NOTES[key], text, name)

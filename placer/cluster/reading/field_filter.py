@@ -7,25 +7,26 @@ shapes are made from the schemas of ``placer.kube``.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, cast, get_args, get_origin
 
 import msgspec
 
-from placer.cluster.reading.views import ListMetadata, Page
+from placer.cluster.reading.views import ListMetadata, MetadataView, ObjectView, Page, read_view
 from placer.errors import ClusterError
 from placer.instance.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
 from placer.instance.neighbour_demand import EXCLUSIVE_ANNOTATIONS
 from placer.instance.numa.node_resource_topology import UPDATED
-from placer.kube.base import LEFT_OUT, MOST_TEXT, Metadata
+from placer.kube.base import FREE_TEXT, LEFT_OUT, MOST_TEXT, TEXT_BYTES, Metadata
 from placer.kube.kinds import KindInfo
 from placer.kube.marks import kept_annotations, kept_labels
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
 from placer.manifests import UNREADABLE, object_refusal
 
-__all__ = ["ListReader", "essence", "is_kept", "is_of_kind", "list_reader", "readable", "unreadable"]
+__all__ = ["ListReader", "essence", "is_kept", "is_of_kind", "list_reader", "readable", "unreadable", "within_bytes"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
 _KEYS = frozenset(
@@ -50,6 +51,10 @@ _MARKS = _KEYS.union(kept_labels(), GROUP_ANNOTATIONS, GROUP_LABELS)
 _SOME_TEXT = 16_384
 #: What a pod asks of nodes, and of where other pods are.
 _ASKED = frozenset(("affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "volumes"))
+#: What says of a pod whose it is, in which gang, and how urgent.
+_OF_WAITING = frozenset(
+    ("schedulerName", "schedulingGates", "schedulingGroup", "workloadRef", "priority", "priorityClassName")
+)
 
 
 @cache
@@ -156,7 +161,7 @@ class ListReader:
 
 def _kept_notes(notes: Mapping[str, str]) -> dict[str, str]:
     """Annotations that are kept; those that say that something is not read are ours to write alone."""
-    return {key: text for key, text in notes.items() if is_kept(key) and key not in (UNREADABLE, LEFT_OUT)}
+    return {key: text for key, text in notes.items() if is_kept(key) and key not in (UNREADABLE, LEFT_OUT, TEXT_BYTES)}
 
 
 def _shortened(text: bytes, attribute: str) -> dict[str, Any]:
@@ -178,6 +183,58 @@ def _shortened(text: bytes, attribute: str) -> dict[str, Any]:
     if said:
         metadata["annotations"] = _dict(metadata.get("annotations")) | {LEFT_OUT: "; ".join(said)}
     return document
+
+
+class _DatedMetadata(MetadataView, rename="camel"):
+    namespace: str = ""
+    creation_timestamp: str = ""
+
+
+class _PlaceView(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _LongView(ObjectView):
+    """Enough of an object to say whose it is, whether it waits, and since when."""
+
+    kind: str = ""
+    metadata: _DatedMetadata = msgspec.field(default_factory=_DatedMetadata)
+    spec: _PlaceView = msgspec.field(default_factory=_PlaceView)
+
+    @property
+    def order(self) -> tuple[bool, str, str]:
+        """Pods that wait come last, the newest of them at the end."""
+        waits = self.kind == "Pod" and not self.spec.node_name
+        return waits, self.metadata.creation_timestamp, self.metadata.name
+
+
+def within_bytes(items: Sequence[bytes], most: int) -> tuple[bytes, ...]:
+    """Objects of which each namespace has at most so many bytes of long ones: of its newest waiting pods beyond these
+    only what they are called and their gangs are kept, so they wait.
+    """
+    found: dict[str, list[tuple[tuple[bool, str, str], int]]] = defaultdict(list)
+    for place, item in enumerate(items):
+        if len(item) > FREE_TEXT:
+            long = read_view(item, _LongView)
+            found[long.metadata.namespace].append((long.order, place))
+    kept = list(items)
+    for namespace, each in found.items():
+        total, spent = sum(len(items[place]) for _, place in each), 0
+        for (waits, *_), place in sorted(each) if namespace and total > most else ():
+            spent += len(items[place])
+            if spent > most and waits:
+                kept[place] = _beyond(items[place], total, most)
+    return tuple(kept)
+
+
+def _beyond(item: bytes, total: int, most: int) -> bytes:
+    document: dict[str, Any] = msgspec.json.decode(item)
+    spec = {key: value for key, value in _dict(document.get("spec")).items() if key in _OF_WAITING}
+    metadata = _dict(document.get("metadata"))
+    metadata |= _short_ones({name: _texts(metadata.get(name)) for name in ("labels", "annotations")})
+    said = f"namespaceBudget.bytes: found {total:,} bytes of its namespace, expected at most {most:,}"
+    metadata["annotations"] |= {LEFT_OUT: said, TEXT_BYTES: str(len(item))}
+    return msgspec.json.encode(document | {"metadata": metadata, "spec": spec})
 
 
 def _short_ones(written: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:

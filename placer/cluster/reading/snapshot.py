@@ -20,7 +20,7 @@ import msgspec
 
 from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, server_time, whole_list
 from placer.cluster.reading.daemon_sets import DAEMON_SETS, DAEMON_SETS_PATH, daemon_room, new_nodes, trusted_namespaces
-from placer.cluster.reading.field_filter import is_of_kind, list_reader, readable, unreadable
+from placer.cluster.reading.field_filter import is_of_kind, list_reader, readable, unreadable, within_bytes
 from placer.cluster.reading.paths import is_name, segment
 from placer.cluster.reading.served_kinds import ServedKinds, referred
 from placer.cluster.reading.views import ObjectView, PodView, TopologyView, read_view
@@ -136,6 +136,10 @@ class Snapshot:
     def of_kind(self, kind: str) -> Iterator[bytes]:
         """Texts of the objects of a kind, of any group."""
         return (item for item in self.items if is_of_kind(item, kind))
+
+    def within(self, most: int) -> Snapshot:
+        """The same with at most so many bytes of long texts of each namespace (:func:`within_bytes`)."""
+        return replace(self, items=within_bytes(self.items, most))
 
     def without(self, kinds: Iterable[str]) -> Snapshot:
         """The snapshot without the objects of some kinds."""

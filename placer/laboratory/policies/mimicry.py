@@ -10,7 +10,7 @@ from typing import Any
 
 from placer.deadline import NEVER, Deadline
 from placer.errors import PlacerError, PolicyFailed, UsageError
-from placer.instance import Instance
+from placer.instance import GroupKey, Instance
 from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies.coscheduling import Coscheduling
 from placer.laboratory.policies.default_preemption import DefaultPreemption
@@ -69,11 +69,15 @@ SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 @dataclass(frozen=True, slots=True)
 class Mimicry:
-    """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off."""
+    """The bindings of a policy, which may break our rules; not ``ended``: the deadline cut it off.
+
+    ``outside``: groups that Volcano's action enqueue does not let in, and so does not try.
+    """
 
     placement: Placement
     notes: tuple[str, ...] = ()
     ended: bool = True
+    outside: frozenset[GroupKey] = frozenset()
 
 
 def run(
@@ -140,7 +144,7 @@ def _mimic(
         if evicts and ended:
             more = Placement.of(preempt(session)).bindings
             placement = _evicting(Placement((*placement.bindings, *more)), state)
-        return Mimicry(placement, tuple(reader.remarks), ended)
+        return Mimicry(placement, tuple(reader.remarks), ended, session.outside)
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
     scheduler = pod_by_pod(state, profile, reader, algorithm)
     reader.raise_any()

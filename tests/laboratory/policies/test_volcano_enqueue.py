@@ -117,6 +117,27 @@ def test_a_gang_of_which_pods_run_is_in_and_keeps_what_it_asked_for() -> None:
     assert bound(world) == "r3 x y"
 
 
+@pytest.mark.parametrize(
+    ("inside", "expected"), [("", "none three"), ("one", "none one"), ("wide one three", "none one three")]
+)
+def test_a_group_that_is_in_already_is_tried_and_holds_what_it_asks_for(inside: str, expected: str) -> None:
+    """9.6 may be asked for. With one inside, wide makes it 7, and three 10; groups inside are never asked again."""
+    world = four()
+    for key, home in world.gangs.items():
+        home.group = replace(home.group, inqueue=key.name in inside.split())
+    assert bound(world) == expected
+
+
+def test_a_group_that_is_in_without_pods_holds_what_it_asks_for() -> None:
+    world = four()
+    empty = world.gang("empty", 1)
+    asks(world, empty, gpu=6)
+    world.gangs[empty].group = replace(world.gangs[empty].group, inqueue=True)
+    assert bound(world) == "none three"
+    asks(world, empty, gpu=7)
+    assert bound(world) == "none one"
+
+
 def test_jobs_that_can_never_run_are_let_in_as_well() -> None:
     """short has one pod of the two it needs: it is not tried, and holds 6 of 9.6."""
     world = World()

@@ -1,13 +1,15 @@
 """The action enqueue with overcommit, and the plug-in proportion.
 
-A PodGroup of which nothing runs is let in while its ``minResources``, with those of all that are in and do not run yet,
-fit into the capacity of all nodes times a factor, less running pods. Guarantees of queues are not part of an instance.
+A PodGroup whose phase is Pending waits outside. It is let in while its ``minResources``, with those of all that are in
+and do not run yet, fit into the capacity of all nodes times a factor, less running pods. Guarantees of queues are not
+part of an instance.
 
 Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/plugins/{overcommit,proportion}``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,22 +40,20 @@ def enqueue(
 ) -> set[GroupKey]:
     """Jobs that are in once the action has run.
 
+    PodGroups that the snapshot shows as Inqueue are in, and what they ask for is taken, whether they have pods or not.
     ``overcommit`` has factors of the capacity, 1 or more, of single resources, and ``""`` of all others; without it the
     plug-in is off, and all are let in.
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
-    idle = _idle(state, overcommit)
-    asked = dict.fromkeys(idle, 0.0)
+    idle, found = _idle(state, overcommit), set()
+    asked: Counter[str] = Counter()
     for group in state.instance.groups.values():
-        for name, amount in _reserved(group, state).items():
-            asked[name] = asked.get(name, 0.0) + amount
-    found = set()
+        asked.update(_reserved(group, state))
     for job in sorted(jobs, key=order):
-        least = {} if job.group.placed_before else _counted(job.group.min_resources)
-        after = {name: asked.get(name, 0.0) + amount for name, amount in least.items()}
-        if all(amount <= idle.get(name, 0.0) + _TOLERANCE for name, amount in after.items()):
-            asked |= after
+        least = {} if job.group.placed_before or job.group.inqueue else _counted(job.group.min_resources)
+        if all(asked[name] + amount <= idle.get(name, 0.0) + _TOLERANCE for name, amount in least.items()):
+            asked.update(least)
             found.add(job.group.key)
     return found
 
@@ -65,6 +65,8 @@ def _idle(state: ClusterState, overcommit: Mapping[str, float]) -> dict[str, flo
 
 
 def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
+    if group.inqueue:
+        return _counted(group.min_resources)
     if not group.bound or len(group.bound) < group.min_member:
         return {}
     pods = (state.instance.pods[key].requests for key in group.bound)

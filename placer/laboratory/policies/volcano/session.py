@@ -71,6 +71,7 @@ class Session:
         self.proportion = Proportion(state, waiting, on=settings.proportion)
         self._total = np.maximum(state.alloc.sum(axis=0), 1)
         self._used = {job.group.key: state.requested(job.group.bound) for job in waiting}
+        self.outside: frozenset[GroupKey] = frozenset()
         self.jobs = jobs = [job for job in self._enqueued(waiting) if self._considered(job)]
         self.allocate = _allocate(settings, state, domains, self.proportion)
         self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
@@ -97,6 +98,7 @@ class Session:
             return jobs
         shares = {job.queue: (self.proportion.share(job.queue), job.queue) for job in jobs}
         found = enqueue(jobs, self.state, self.settings.overcommit, lambda job: shares[job.queue] + self.job_order(job))
+        self.outside = frozenset(job.group.key for job in jobs) - found
         return [job for job in jobs if job.group.key in found]
 
     def _considered(self, job: JobInfo) -> bool:
