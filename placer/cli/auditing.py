@@ -95,7 +95,8 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
         terminal.print(none, markup=False)
         return
     sound = [each for each in entries if _is_sound_pod(each)] if len(entries) > SHOWN else []
-    worst = sorted(
+    rest = [each for each in entries if not (sound and _is_sound_pod(each))]
+    worst = sorted(rest, key=lambda each: (not each.violations, 1.0 if each.score is None else each.score))
         (each for each in entries if not (sound and _is_sound_pod(each))),
         key=lambda each: (not each.violations, 1.0 if each.score is None else each.score),
     )
