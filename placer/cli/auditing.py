@@ -97,9 +97,6 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     sound = [each for each in entries if _is_sound_pod(each)] if len(entries) > SHOWN else []
     rest = [each for each in entries if not (sound and _is_sound_pod(each))]
     worst = sorted(rest, key=lambda each: (not each.violations, 1.0 if each.score is None else each.score))
-        (each for each in entries if not (sound and _is_sound_pod(each))),
-        key=lambda each: (not each.violations, 1.0 if each.score is None else each.score),
-    )
     if sound:
         pods = counted(len(sound), "single pod")
         terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (--json has all)")
