@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
-from placer.deadline import Deadline, within
+from placer.deadline import Deadline, OutOfTime, wall, within
 from placer.disruption import Disruption, not_ready, outcome_of, protections
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, Key, PodState
@@ -25,16 +25,19 @@ from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, Tr
 from placer.score import placed_weight, score
 from placer.verify import verify
 from placer.verify.disruption import protection
-from placer.wanted import count_at_tier, new_groups, wanted_objects
+from placer.wanted import count_at_tier, groups_wanted, is_shape, new_groups, wanted_objects
 from placer.words import and_list, some
 
 if TYPE_CHECKING:
-    from placer.methods.preempt.search import Carried, Known
+    from placer.methods.preempt.first_plan import Carried, Known
 
 __all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair", "room_asked"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
+
+#: Part of that for choosing the first plan.
+FIRST = 0.5
 
 #: Most seconds of the search for what would go without protections, and the least for one.
 COSTS, LEAST = 30.0, 0.5
@@ -269,7 +272,7 @@ def room_asked(
     most_moves
         No more pods are moved. None: any number.
     before
-        What there is.
+        What there is; for a shape it need have no pods.
     adding
         Reads the same with objects added, each given as JSON.
 
@@ -283,7 +286,14 @@ def room_asked(
         return count, partial(free_domains, before, tier, most_moves=most_moves)
     objects = wanted_objects(want, before)
     instance = adding(objects)
-    groups = new_groups(instance, before)
+    if is_shape(want):
+        taken = set[str]()
+        while (found := groups_wanted(instance, objects, taken)) is None:
+            objects = wanted_objects(want, before, taken)
+            instance = adding(objects)
+        groups = found
+    else:
+        groups = new_groups(instance, before)
     if not groups:
         expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
         raise UsageError(f"--want {want}: found no new pod that would wait, {expected}")
@@ -293,7 +303,6 @@ def room_asked(
 
 
 def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | None) -> Instance:
-    """The instance in which nothing waits but some groups, and nothing may be evicted."""
     if most_moves is not None and most_moves < 0:
         raise UsageError(f"max moves: found {most_moves}, expected at least 0")
     alone = only_waiting(instance, groups)
@@ -346,13 +355,11 @@ def _protection_costs(job: _Preemption) -> Finding | None:
 
 
 def _could_be_better(job: _Preemption) -> bool:
-    """Whether something goes, or is not had."""
     wanted = job.domains[1] if job.domains is not None else 0
     return job.placement.disturbs or len(job.placement.freed) < wanted or bool(_lacking(job))
 
 
 def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:
-    """What a placement that looks at no protection disturbs and may not."""
     disruption = Disruption(job.instance, placement)
     subjects = {subject for each in protection(disruption) for subject in each.subjects}
     pods = job.instance.pods
@@ -360,13 +367,11 @@ def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:
 
 
 def _lacking(job: _Preemption) -> list[GroupKey]:
-    """Groups that its placement does not admit, of those that need something."""
     outcome, needs = outcome_of(job.instance, job.placement), job.instance.need_weights
     return [key for key, group in outcome.instance.groups.items() if needs.get(key) and not outcome.ready(group)]
 
 
 def _better(one: _Preemption, other: _Preemption) -> bool:
-    """Whether one has more of what was asked for, or disturbs less for as much."""
     freed = len(one.placement.freed) - len(other.placement.freed)
     values = (score(other.instance, each.placement, disturbing=True) for each in (one, other))
     ours, theirs = (each[: 1 + [value.name for value in each].index("movedUnits")] for each in values)
@@ -374,7 +379,6 @@ def _better(one: _Preemption, other: _Preemption) -> bool:
 
 
 def _more(job: _Preemption, other: _Preemption) -> str:
-    """How much less is had, or how much more goes, than without protections."""
     lacking = sorted(set(_lacking(job)) - set(_lacking(other)))
     if lacking:
         named = and_list(some([f"{key.namespace}/{key.name}" for key in lacking], NAMED))
@@ -408,22 +412,53 @@ class _Preemption:
     method: str = "greedy"
 
     def search(self) -> Termination:
-        """Run the search in a process of its own; an interrupt ends it, and the answer stays."""
+        """Find a first plan, then run the search in a process of its own; an interrupt ends both."""
         from placer.methods.events import SearchOptions
         from placer.methods.process import run_apart
 
         start = time.monotonic()
         left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
-        options = SearchOptions(left, None, self.workers, self.seed)
-        target = "search:search" if self.domains is None else "emptying:empty"
-        arguments = (self.instance, *(self.domains or ()), options)
-        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, Deadline.within(left))
-        self.seconds["solve"] = time.monotonic() - start
-        self.findings += ended.findings("preempt")
-        return ended.termination
+        deadline = Deadline.within(left)
+        try:
+            ended = self._first_plan(deadline)
+            if ended is None:
+                target, asked = (
+                    ("search:search", (self._found,)) if self.domains is None else ("emptying:empty", self.domains)
+                )
+                options = SearchOptions(None if left is None else deadline.left, None, self.workers, self.seed)
+                process = run_apart(
+                    f"placer.methods.preempt.{target}", (self.instance, *asked, options), self._hear, deadline
+                )
+                self.findings += process.findings("preempt")
+                ended = process.termination
+        finally:
+            self.seconds["solve"] = time.monotonic() - start
+        return ended
+
+    def _first_plan(self, deadline: Deadline) -> Termination | None:
+        """Hear of the first plans; how the search ends where nothing is left to do."""
+        from placer.methods.preempt.first_plan import first_plans, missing
+
+        if self.domains is not None:
+            return None
+        try:
+            with wall(deadline):
+                for carried in first_plans(self.instance, deadline.part(FIRST)):
+                    self._hear(carried)
+                if not (self.placement.disturbs or missing(self.instance, self.placement)):
+                    return Termination.FINISHED
+        except OutOfTime:
+            return Termination.TIME
+        except KeyboardInterrupt:
+            return Termination.INTERRUPTED
+        return None
+
+    @property
+    def _found(self) -> Placement | None:
+        return self.placement if self.trace else None
 
     def _hear(self, event: Carried | Known) -> None:
-        from placer.methods.preempt.search import Known
+        from placer.methods.preempt.first_plan import Known
 
         if isinstance(event, Known):
             self.known.append(event)
@@ -467,7 +502,6 @@ class _Preemption:
         )
 
     def _verdict(self, objective: tuple[Judged, ...]) -> Verdict:
-        """INFEASIBLE: it is proved that not all can be admitted, or be empty, whatever goes."""
         if self.domains is None or len(self.placement.freed) == self.domains[1]:
             return _verdict(self.instance, objective)
         told = [each.values[0].value for each in self.known if each.values[0].name == FREED]
@@ -480,7 +514,6 @@ class _Preemption:
         return Judged(Value(WEIGHT, placed), Bound(total, "volume") if placed == total else None)
 
     def _reasons(self) -> dict[GroupKey, Reason]:
-        """Why groups wait still, once the placement is carried out."""
         from placer.dense import Solution
         from placer.dense.dense_builder import make_dense
         from placer.reasons import LATE, reasons
@@ -500,7 +533,6 @@ class _Preemption:
 
 
 def _bounds(instance: Instance, values: Score, known: Iterable[Known]) -> list[Bound | None]:
-    """The best of what is known about each value, those above it given."""
     return [_best(value, [*_by_itself(instance, value), *_told(value, values, known)]) for value in values]
 
 
@@ -510,7 +542,6 @@ def _best(value: Value, bounds: list[Bound]) -> Bound | None:
 
 
 def _by_itself(instance: Instance, value: Value) -> list[Bound]:
-    """All that waits is admitted and placed, or nothing is disturbed: that cannot be better."""
     if value.name not in MAXIMISED:
         return [Bound(0, "counting")] if value.value == 0 else []
     most = _most(instance, value)
@@ -518,7 +549,6 @@ def _by_itself(instance: Instance, value: Value) -> list[Bound]:
 
 
 def _most(instance: Instance, value: Value) -> int:
-    """What ``admitted`` or ``placed`` is where everything of the priority is."""
     groups = [group for group in instance.groups.values() if group.priority == value.priority]
     if value.name == "admitted":
         return sum(instance.need_weights[group.key] for group in groups)
@@ -526,7 +556,6 @@ def _most(instance: Instance, value: Value) -> int:
 
 
 def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
-    """What was proved of a value where all above it are as in the answer."""
     answer = {(each.name, each.priority): each.value for each in values}
     found = []
     for each in known:
@@ -542,7 +571,6 @@ def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
 
 
 def _verdict(instance: Instance, objective: tuple[Judged, ...]) -> Verdict:
-    """INFEASIBLE: it is proved that not all can be admitted, whatever goes."""
     for judged in objective:
         if judged.value.name == "admitted" and judged.bound and judged.bound.value < _most(instance, judged.value):
             return Verdict.INFEASIBLE

@@ -18,6 +18,8 @@ from placer.placement import Binding, Placement, Step
 if TYPE_CHECKING:
     from placer.manifests import Objects, RawObject, Text
 
+#: Kinds that are pods or make some.
+_MAKE_PODS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "Job", "JobSet", "LeaderWorkerSet")
 #: Unknown keys of a placement that are told.
 _MOST_KEYS = 200
 
@@ -57,6 +59,31 @@ def read(
     if strict:
         refuse_findings(paths, instance.findings)
     return instance
+
+
+def read_frame(
+    paths: Sequence[str | Path | Text],
+    *,
+    scheduler_name: str | None = None,
+    lenient: bool = False,
+    **edits: Sequence[str],
+) -> Instance:
+    """Read a cluster without its pods and workloads, which is most of the work: nodes, the tree and what is beside.
+
+    Parameters
+    ----------
+    paths, scheduler_name, lenient
+        As :func:`read` takes them.
+    edits
+        ``with_``, ``without`` and ``set_``, as :func:`read` takes them.
+    """
+    from placer.instance.instance_builder import make_instance
+    from placer.manifests import read_objects, validate
+
+    raws = [raw for raw in read_objects(paths, lenient=lenient, **edits) if raw.kind not in _MAKE_PODS]
+    objects = validate(raws, lenient=lenient)
+    of_cluster, named = objects.snapshot is not None, scheduler_name or objects.snapshot
+    return make_instance(objects, scheduler_name=named, cluster=of_cluster, gates=objects.gates)
 
 
 def read_expansion(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from placer.manifests import Text, read_objects
 from placer.quantity import parse
 from placer.words import some
 
-__all__ = ["count_at_tier", "new_groups", "wanted_objects", "wanted_text"]
+__all__ = ["count_at_tier", "groups_wanted", "is_shape", "new_groups", "wanted_objects", "wanted_text"]
 
 #: ``N x PODS x RESOURCES @ TIER``; what does not begin so is the name of a file.
 _SHAPE = re.compile(
@@ -60,8 +60,8 @@ class _WantedShape:
             raise UsageError(f"--want {words!r}: {wrong}, expected a quantity, such as 8 or 500m")
         return cls(gangs, pods, requests, match[4])
 
-    def objects(self, instance: Instance) -> Iterator[dict[str, Any]]:
-        taken = {key.namespace for key in instance.pods} | {key.namespace for key in instance.groups}
+    def objects(self, instance: Instance, taken: Collection[str]) -> Iterator[dict[str, Any]]:
+        """The PodGroups and Pods that they are; their namespace is none that is ``taken``."""
         names = ("wanted", *(f"wanted-{number}" for number in range(len(taken))))
         namespace = next(name for name in names if name not in taken)
         constraint = self._constraint(instance)
@@ -146,10 +146,20 @@ def count_at_tier(option: str, words: str, instance: Instance) -> tuple[int, int
     return int(match[1]), tier
 
 
-def wanted_objects(words: str, instance: Instance) -> tuple[str, ...]:
+def _namespaces(instance: Instance) -> set[str]:
+    return {key.namespace for key in instance.pods} | {key.namespace for key in instance.groups}
+
+
+def is_shape(words: str) -> bool:
+    """Whether ``--want`` has a shape, not the name of a file."""
+    return _LIKE_A_SHAPE.match(words) is not None
+
+
+def wanted_objects(words: str, instance: Instance, taken: Collection[str] = ()) -> tuple[str, ...]:
     """The request of ``--want`` as Kubernetes objects, each as JSON.
 
     ``words``: a shape, or the name of a file with a job: Pods, their PodGroups, or workloads that make them.
+    ``taken``: namespaces in use that ``instance`` does not show.
 
     Raises
     ------
@@ -158,8 +168,9 @@ def wanted_objects(words: str, instance: Instance) -> tuple[str, ...]:
     BadInstance
         The file cannot be read.
     """
-    if _LIKE_A_SHAPE.match(words):
-        return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance))
+    if is_shape(words):
+        known = _namespaces(instance).union(taken)
+        return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance, known))
     raws = read_objects([words])
     odd = next((raw for raw in raws if raw.kind in _NO_JOB), None)
     if odd is not None:
@@ -190,3 +201,16 @@ def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
     if groups and odd is not None:
         raise UsageError(f"--want: found Pod {odd.key} on Node {odd.node}, expected pods that wait for one")
     return groups
+
+
+def groups_wanted(instance: Instance, objects: Sequence[str], taken: set[str]) -> list[GroupKey] | None:
+    """The groups of a shape's objects; None where their namespace has something else, so that another is needed.
+
+    ``taken`` gets the namespaces of all that is there.
+    """
+    taken |= _namespaces(instance)
+    metadata = [json.loads(each)["metadata"] for each in objects]
+    namespace, names = metadata[0]["namespace"], {each["name"] for each in metadata}
+    groups = [key for key in instance.groups if key.namespace == namespace]
+    there = {key.name for key in instance.pods if key.namespace == namespace}.union(key.name for key in groups)
+    return groups if there <= names else None

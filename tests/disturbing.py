@@ -12,9 +12,10 @@ from placer.instance import Instance
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch
+from placer.methods.preempt.first_plan import Carried, Known
 from placer.methods.preempt.lifting import lift, may_be_disturbed, waiting
 from placer.methods.preempt.plans import plan_of
-from placer.methods.preempt.search import Carried, Known, search
+from placer.methods.preempt.search import search
 from placer.placement import MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.score import score
 from placer.verify import verify
@@ -87,7 +88,7 @@ def together(instance: Instance, best: Score) -> str:
     which the complaint says in its first words.
     """
     events: list[Carried | Known] = []
-    search(instance, SearchOptions(workers=1), events.append)
+    search(instance, None, SearchOptions(workers=1), events.append)
     known = [each for each in events if isinstance(each, Known)]
     wrong = next((each for each in known if beaten(each.values, best)), None)
     if wrong is not None:

@@ -6,16 +6,17 @@ Not judged: what a node (cordoned, tainted) or queue (closed) became later, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from placer.deadline import Deadline, within
 from placer.explain.lifts import alone
-from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
+from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState, SubGroup
 from placer.instance.group_names import group_of
+from placer.instance.keys import label_word
 from placer.outcome import sub_group_subject
 from placer.placement import MAXIMISED, Placement
 from placer.result import Result
@@ -24,6 +25,8 @@ from placer.solve import solve
 from placer.verify import verify
 
 __all__ = ["AuditEntry", "Quality", "Standing", "audit"]
+
+Part = TypeVar("Part", Group, SubGroup)
 
 #: Most seconds to look for the best place of one group.
 SECONDS = 3.0
@@ -118,27 +121,93 @@ def audit(
         if pod.group is None:
             key = group_of(pod)
             groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
-    nothing, found = Quality(None, None, None), []
-    keys = sorted(groups if asked is None else groups.keys() & asked)
-    for number, key in enumerate(keys, 1):
-        say(f"judging {key.namespace}/{key.name} ({number:,} of {len(keys):,})")
-        late = AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True)
-        found.append(within(deadline, partial(_entry, instance, groups[key], deadline), late))
+    asked_for = {key: groups[key] for key in sorted(groups if asked is None else groups.keys() & asked)}
+    say(f"judging {len(asked_for):,} groups together")
+    found = within(deadline, lambda: _without_search(instance, asked_for), dict[GroupKey, AuditEntry]())
+    worst_first = sorted(asked_for.keys() - {key for key in found if found[key].score is not None}, key=_promise(found))
+    nothing = Quality(None, None, None)
+    for number, key in enumerate(worst_first, 1):
+        say(f"judging {key.namespace}/{key.name} ({number:,} of {len(worst_first):,})")
+        late = found.get(key, AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True))
+        found[key] = within(deadline, partial(_entry, instance, groups[key], deadline, late), late)
+    return [found[key] for key in asked_for]
+
+
+def _promise(found: Mapping[GroupKey, AuditEntry]) -> Callable[[GroupKey], tuple[float, GroupKey]]:
+    def order(key: GroupKey) -> tuple[float, GroupKey]:
+        quality = found[key].quality if key in found else None
+        return 0.0 if quality is None else 1.0 / ((quality.tier or 1) * (quality.leaves or 1)), key
+
+    return order
+
+
+def _without_search(instance: Instance, groups: Mapping[GroupKey, Group]) -> dict[GroupKey, AuditEntry]:
+    """Entries of groups that break nothing; those that could be nearer have no score yet.
+
+    All groups are judged at once, as if all were placed now: that breaks every rule that one alone would break, and
+    more, so that a group named in no violation breaks none. Left out are groups of which that is not true (pods that
+    ask for others near, whose order decides) and those that make or get calls.
+    """
+    where = {key: instance.pods[key].node or "" for group in groups.values() for key in group.bound}
+    broken = verify(_all_lifted(instance, groups.values()), Placement.of(where))
+    wrong = {subject for each in broken for subject in each.subjects}
+    wrong.update(f"Node {name}" for name in _nodes_of(instance, wrong))
+    found = {}
+    for key, group in groups.items():
+        pods = [instance.pods[each] for each in group.bound]
+        calls = instance.network is not None and any(pod.workload is not None for pod in pods)
+        if calls or any(pod.neighbours.affinity for pod in pods) or _doubts(instance, group):
+            continue
+        if wrong and not wrong.isdisjoint(_subjects(instance, group)):
+            continue
+        standing = Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
+        quality = _nearness(instance, {pod.node or "" for pod in pods})
+        entry = AuditEntry(key, standing, (), quality, sub_groups=tuple(_parts(instance, group, frozenset())))
+        found[key] = _counted(entry, group, instance) or entry
     return found
 
 
-def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
+def _nodes_of(instance: Instance, subjects: Set[str]) -> Iterator[str]:
+    domains = {subject for subject in subjects if subject.startswith("Domain ")}
+    for name, node in instance.nodes.items() if domains else ():
+        values = ((key, word) for key, value in node.labels.items() for word in (value, label_word(value)))
+        if not domains.isdisjoint(f"Domain {key}={word}" for key, word in values):
+            yield name
+
+
+def _subjects(instance: Instance, group: Group) -> Iterator[str]:
+    yield str(group.key)
+    yield from (sub_group_subject(group, part.name) for part in group.sub_groups)
+    for key in group.bound:
+        pod = instance.pods[key]
+        yield from (f"Pod {key}", f"Node {pod.node}")
+        yield from (f"Queue {name}" for name in instance.queue_path(pod.queue))
+        yield from (unit.name for unit in pod.neighbours.units)
+
+
+def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEntry) -> AuditEntry:
+    """The entry with the best there is next to it; ``known``: what is known already, unless that is late."""
     lifted, where = _waiting_alone(instance, group)
-    placement = Placement.of(where)
-    doubts = _doubts(instance, group)
-    broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
-    violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
-    quality = _quality(lifted, group.key, placement)
-    parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
-    lacks = bool(doubts) or _lacks(instance, group)
-    standing = Standing.VIOLATION if violations else Standing.UNOBSERVABLE if lacks else Standing.MATCH
-    entry = AuditEntry(group.key, standing, violations, quality, sub_groups=parts)
-    return _scored(entry, lifted, deadline)
+    entry = known
+    if known.late:
+        placement = Placement.of(where)
+        doubts = _doubts(instance, group)
+        broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
+        violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
+        quality = _quality(lifted, group.key, placement)
+        parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
+        lacks = bool(doubts) or _lacks(instance, group)
+        standing = Standing.VIOLATION if violations else Standing.UNOBSERVABLE if lacks else Standing.MATCH
+        entry = AuditEntry(group.key, standing, violations, quality, sub_groups=parts)
+    counted = _counted(entry, lifted.groups[group.key], lifted)
+    if counted is not None:
+        return counted
+    found = _best(lifted, group.key, deadline)
+    if found is None:
+        return entry
+    best, by = found
+    near = bool(group.topologies) and bool(lifted.topology.hyper_nodes)
+    return replace(entry, best=best, proved_by=by, score=_score(entry.quality, best, near=near))
 
 
 def _doubts(instance: Instance, group: Group) -> Set[str]:
@@ -149,19 +218,31 @@ def _doubts(instance: Instance, group: Group) -> Set[str]:
 
 def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
     where = {key: instance.pods[key].node or "" for key in group.bound}
-    pods = dict(instance.pods)
-    for key in group.bound:
-        pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
-    parts = tuple(replace(part, pending=part.bound, bound=()) for part in group.sub_groups)
-    waiting = replace(group, pending=group.bound, bound=(), sub_groups=parts, invalid=None)
+    return alone(_all_lifted(instance, [group]), group.key), where
+
+
+def _all_lifted(instance: Instance, groups: Iterable[Group]) -> Instance:
+    lifted, pods = dict(instance.groups), {key: pod for key, pod in instance.pods.items() if not _waits(pod)}
+    for name, group in lifted.items():
+        if group.pending:
+            lifted[name] = _part_waiting(group, ())
+    for group in groups:
+        for key in group.bound:
+            pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
+        parts = tuple(_part_waiting(part, part.bound) for part in group.sub_groups)
+        lifted[group.key] = replace(_part_waiting(group, group.bound), sub_groups=parts, invalid=None)
     nodes = {name: _admitting(node) for name, node in instance.nodes.items()}
-    groups = {**instance.groups, group.key: waiting}
     policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
     queues = {name: replace(queue, open=True) for name, queue in instance.queues.items()}
-    kept = replace(
-        instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy, queues=queues
-    )
-    return alone(kept, group.key), where
+    return replace(instance, pods=pods, groups=lifted, nodes=nodes, policy=policy, queues=queues)
+
+
+def _waits(pod: Pod) -> bool:
+    return pod.state is PodState.PENDING
+
+
+def _part_waiting(part: Part, pending: tuple[Key, ...]) -> Part:
+    return replace(part, pending=pending, bound=() if pending else part.bound)
 
 
 def _admitting(node: Node) -> Node:
@@ -169,12 +250,7 @@ def _admitting(node: Node) -> Node:
     return replace(node, ready=True, unschedulable=False, taints=lasting)
 
 
-def _without_others(pods: Mapping[Key, Pod], key: GroupKey) -> dict[Key, Pod]:
-    return {each: pod for each, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == key}
-
-
 def _observed(instance: Instance, pod: Pod) -> Pod:
-    """A pod as it can be judged where it is: without marks about a kubelet of which no NodeResourceTopology tells."""
     limits = pod.constraints
     if _is_untold(instance, pod):
         limits = replace(limits, marks=tuple(each for each in limits.marks if not each.asks_kubelet))
@@ -207,36 +283,35 @@ def _lacks(instance: Instance, group: Group) -> bool:
 
 
 def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:
-    nodes, tree = set(placement.node_of.values()), lifted.topology
-    tier = leaves = None
-    if tree.hyper_nodes and nodes:
-        tier = tree.tier(tree.smallest_common(nodes))
-        leaves = len({tree.leaf.get(node, f"node {node}") for node in nodes})
+    found = _nearness(lifted, set(placement.node_of.values()))
     calls = lifted.network is not None and any(
         lifted.pods[pod].workload is not None for pod in lifted.groups[key].pending
     )
-    return Quality(tier, leaves, _network_cost(lifted, placement) if calls else None)
+    return replace(found, network_cost=_network_cost(lifted, placement)) if calls else found
+
+
+def _nearness(instance: Instance, nodes: Set[str]) -> Quality:
+    tree = instance.topology
+    if not tree.hyper_nodes or not nodes:
+        return Quality(None, None, None)
+    leaves = len({tree.leaf.get(node, f"node {node}") for node in nodes})
+    return Quality(tree.tier(tree.smallest_common(nodes)), leaves, None)
 
 
 def _network_cost(lifted: Instance, placement: Placement) -> int:
-    """Cost of all calls with the group there, less that without it: its own share."""
     policy = replace(lifted.policy, levels=("networkCost",))
     costs = [sum(each.value for each in score(replace(lifted, policy=policy), at)) for at in (placement, Placement())]
     return costs[0] - costs[1]
 
 
-def _scored(entry: AuditEntry, lifted: Instance, deadline: Deadline) -> AuditEntry:
-    group, quality = lifted.groups[entry.group], entry.quality
-    near = bool(group.topologies) and bool(lifted.topology.hyper_nodes)
-    if not near and quality.network_cost is None:
+def _counted(entry: AuditEntry, group: Group, instance: Instance) -> AuditEntry | None:
+    """The entry with its score where that takes no search, else None."""
+    near = bool(group.topologies) and bool(instance.topology.hyper_nodes)
+    if not near and entry.quality.network_cost is None:
         return replace(entry, score=1.0)
-    if _cannot_be_nearer(lifted, quality, near=near):
-        return replace(entry, best=quality, proved_by="counting", score=1.0)
-    found = _best(lifted, entry.group, deadline)
-    if found is None:
-        return entry
-    best, by = found
-    return replace(entry, best=best, proved_by=by, score=_score(quality, best, near=near))
+    if _cannot_be_nearer(instance, entry.quality, near=near):
+        return replace(entry, best=entry.quality, proved_by="counting", score=1.0)
+    return None
 
 
 def _cannot_be_nearer(lifted: Instance, quality: Quality, *, near: bool) -> bool:

@@ -13,7 +13,7 @@ from placer.errors import UsageError
 from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
 from placer.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
-from placer.words import and_list, some
+from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
     from placer.audit.groups import AuditEntry, Quality
@@ -94,10 +94,14 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries, key=_badness)
+    sound = [each for each in entries if _is_sound_pod(each)] if len(entries) > SHOWN else []
+    worst = sorted((each for each in entries if not (sound and _is_sound_pod(each))), key=_badness)
+    if sound:
+        pods = counted(len(sound), "single pod")
+        terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (--json has all)")
     shown = worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
-    for table in tables(names, _columns(shown), terminal.width):
+    for table in tables(names, _columns(shown), terminal.width) if shown else ():
         terminal.print(table)
     _print_late(entries)
     if len(worst) > SHOWN:
@@ -114,6 +118,11 @@ def _print_late(entries: Sequence[AuditEntry]) -> None:
     late = sum(each.late for each in entries)
     if late:
         console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+
+
+def _is_sound_pod(entry: AuditEntry) -> bool:
+    """Whether this is a single pod that breaks nothing and has nothing to gain."""
+    return not entry.group.api_group and str(entry.standing) == "MATCH" and entry.score == 1.0
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:

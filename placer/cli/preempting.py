@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,8 +176,11 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
 
 
 def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tuple[Instance, Adding]:
+    """The instance, without pods where a shape is wanted of it, and what reads it with objects added."""
+    from placer.errors import BadInstance
     from placer.manifests import read_texts
-    from placer.wanted import wanted_text
+    from placer.read import read_frame
+    from placer.wanted import is_shape, wanted_text
 
     texts = read_texts(paths)  # what comes from standard input comes once
 
@@ -184,6 +188,10 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
         added = argparse.Namespace(**vars(options) | {"with_": [*options.with_, *wanted_text(objects)]})
         return read_instance(added, texts)
 
+    if is_shape(getattr(options, "want", None) or ""):
+        edits = {"with_": options.with_, "without": options.without, "set_": options.set_}
+        with suppress(BadInstance):  # reading all of it tells all faults
+            return read_frame(texts, scheduler_name=options.scheduler_name, lenient=options.lenient, **edits), adding
     return read_instance(options, texts), adding
 
 

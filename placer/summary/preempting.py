@@ -31,13 +31,21 @@ __all__ = [
 SHOWN = 40
 #: Gangs, or domains, that a headline names.
 FEW = 2
+#: Why no more can be had where that is proved, and what else is worth a try where it is not.
+_HIGHER = "Pods of equal or higher priority never go."
+_ONE_GROUP = ", or one group alone (--for)"
+_FEWER = ", a wider tier, or less (--frontier lists the prices)"
 
 
 def preempt_lines(result: Result) -> Iterator[str]:
     """The plan of :func:`placer.preempt.preempt`."""
     disruption = Disruption(result.instance, result.placement or Placement())
-    if not disruption.gone:
-        yield _nothing(result, disruption)
+    lacking = sum(bool(result.instance.need_weights.get(key)) for key in _unready(result, disruption))
+    if lacking:
+        wanted = lacking + len(disruption.admitted)
+        yield _not_had(result, f"{wanted - lacking:,} of {counted(wanted, 'group')} admitted", _HIGHER, _ONE_GROUP)
+    elif not disruption.gone:
+        yield "Nothing has to go."
     yield from _going(disruption)
     yield from (f"-> {_placed(disruption, group, 'is admitted')}" for group in disruption.outcome.made_ready)
     yield from _left(result, disruption)
@@ -82,7 +90,7 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
     elif ready:
         yield from _starting(disruption, ready)
     else:
-        yield _nothing(result, disruption)
+        yield _not_had(result, "no group is admitted", _HIGHER, _ONE_GROUP)
 
 
 def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
@@ -92,12 +100,18 @@ def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
         yield f"So {so} {len(ready) - FEW:,} more."
 
 
-def _nothing(result: Result, disruption: Disruption) -> str:
-    if disruption.admitted:
-        return "Nothing has to go."
+def _unready(result: Result, disruption: Disruption) -> list[GroupKey]:
+    """Groups that wait still."""
+    ready = {group.key for group in disruption.outcome.made_ready}
+    return [key for key in result.reasons if key not in ready]
+
+
+def _not_had(result: Result, had: str, why: str, tries: str) -> str:
+    """That what was asked for is not had: since it cannot be, which is proved, or since nothing was found in time."""
     if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
-        return "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
-    return "Nothing was found that may go. Whether a group could be admitted is not proved: raise --time-limit."
+        return f"Cannot be had, which is proved: {had}. {why}"
+    seconds = result.seconds.get("total", 0.0)
+    return f"Not found in {seconds:.0f} s: {had}, which is not proved to be all. Try a longer --time-limit{tries}."
 
 
 def room_made(result: Result) -> int:
@@ -110,15 +124,14 @@ def defrag_lines(result: Result, wanted: int | None = None) -> Iterator[str]:
     """The plan of ``defrag`` or ``free_domains``; ``wanted``: what was asked for, None: all there is room for."""
     disruption, room = Disruption(result.instance, result.placement or Placement()), room_made(result)
     wanted = room if wanted is None else wanted
-    if not disruption.gone:
+    if room < wanted:
+        yield _not_had(result, f"room for {room:,} of {wanted:,}", "Moving makes no room for more.", _FEWER)
+    elif not disruption.gone:
         yield f"Nothing is moved: {room:,} of {wanted:,} can be had as it is."
     yield from _going(disruption)
     yield from _shortened(f"-> {_placed(disruption, group, 'has room')}" for group in disruption.outcome.made_ready)
     yield from _shortened(f"-> {legible(name)} is empty" for name in disruption.placement.freed)
     yield from _left(result, disruption, "has no room")
-    if room < wanted:
-        proved = "Proved: moving makes no room for more." if result.verdict is Verdict.INFEASIBLE else "Not proved."
-        yield f"{room:,} of {wanted:,} can be had. {proved}"
     yield from _ending(result, disruption)
 
 
@@ -158,6 +171,10 @@ def repair_lines(before: Instance, result: Result) -> Iterator[str]:
         return
     disruption = Disruption(result.instance, placement)
     lost = lost_pods(before, result.instance)
+    missing = len(lost - placement.node_of.keys())
+    if missing:
+        placed = f"{len(lost) - missing:,} of {counted(len(lost), 'lost pod')} placed again"
+        yield _not_had(result, placed, "Moving makes no room for more.", "")
     yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
     if lost and not disruption.gone:
         yield "Nothing else is disturbed."
@@ -274,10 +291,9 @@ def _name(group: Group) -> str:
 
 
 def _left(result: Result, disruption: Disruption, what: str = "still waits") -> Iterator[str]:
-    ready = {group.key for group in disruption.outcome.made_ready}
-    for key, reason in result.reasons.items():
-        if key not in ready and result.instance.need_weights.get(key):
-            yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(reason.message)}"
+    for key in _unready(result, disruption):
+        if result.instance.need_weights.get(key):
+            yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(result.reasons[key].message)}"
 
 
 def _proof(result: Result) -> str:
@@ -288,7 +304,11 @@ def _proof(result: Result) -> str:
         return f"Proved by {_provers(values)}: no other choice {verb} less."
     if all(judged.met for judged in values if judged.value.name == work):
         return f"Proved: no other choice {verb} less work; whether {rest} would do is not proved."
-    return "Not proved: less might do."
+    first = next((each for each in values if not each.met), None)
+    if first is None or first.bound is None or first.bound.value <= 0 or first.value.name.endswith("Units"):
+        return "Not proved: less might do."
+    share = 100 * first.bound.value // first.value.value
+    return f"Not proved: less might do, but at least {share} % of this work has to be {first.value.name}."
 
 
 def _provers(values: Iterable[Judged]) -> str:

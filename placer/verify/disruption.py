@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from placer.disruption import Disruption, in_the_way
-from placer.instance import Key, Pod, PodState
+from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.neighbours import AffinityTerm
 from placer.instance.pod_index import domain_of
 from placer.instance.what_if import released
@@ -209,14 +210,15 @@ def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]
 def _moments(disruption: Disruption) -> Iterator[Violation]:
     """Other rules report breaches by bound pods in the end."""
     steps, nodes = disruption.placement.steps, disruption.outcome.new
-    told = without_affinity(Outcome(disruption.instance, Placement()))
+    instance = _touched(disruption)
+    told = without_affinity(Outcome(instance, Placement()))
     gone: set[Key] = set()
     bound: dict[Key, str] = {}
     for number, step in enumerate(steps, 1):
         gone |= disruption.gone.intersection(step.go)
         free = nodes.keys() - (disruption.moved.keys() - gone)
         bound.update((key, nodes[key]) for key in step.bind if key in free)
-        outcome = Outcome(released(disruption.instance, gone), Placement.of(bound))
+        outcome = Outcome(released(instance, gone), Placement.of(bound))
         if number < len(steps):
             yield from _without_room(outcome, number)
         alone = without_affinity(outcome) - told - bound.keys()
@@ -224,6 +226,29 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
             yield Violation("D5", (pod_name(key),), 1, message)
         told |= alone
+
+
+def _touched(disruption: Disruption) -> Instance:
+    """The instance without pods that no moment concerns: most of a large cluster, where rules look at single nodes."""
+    instance, new = disruption.instance, disruption.outcome.new
+    pods = instance.pods
+    if any(pod.neighbours.affinity for pod in pods.values()):
+        return instance
+    nodes = set(new.values())
+    limited = {
+        name for name in instance.queues if any(instance.queues[up].capability for up in instance.queue_path(name))
+    }
+    calls = instance.network is not None
+    kept = {
+        key: pod
+        for key, pod in pods.items()
+        if pod.node in nodes
+        or key in disruption.gone
+        or key in new
+        or (limited and pod.queue in limited)
+        or (calls and pod.app_group is not None)
+    }
+    return replace(instance, pods=kept)
 
 
 def without_affinity(outcome: Outcome) -> set[Key]:

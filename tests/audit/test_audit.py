@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
-from placer.audit.groups import Standing, audit
+from placer.audit.groups import Standing, _waiting_alone, _without_search, audit
 from placer.audit.sums import largest_gangs
 from placer.cli import main
 from placer.deadline import Deadline
+from placer.placement import Placement
+from placer.verify import verify
 from tests.explain.hand_made import CASES, app, guaranteed, network, numa_node, zoned
+from tests.shrink import describe
 from tests.support import Document, hyper_node, instance_of, listing, node, pod, pod_group, queue
+from tests.tiny_disruption import tiny_disruption
 
 Capture = pytest.CaptureFixture[str]
 
@@ -161,6 +165,33 @@ def test_without_time_there_is_no_best() -> None:
     instance = instance_of(*RACKS, *runs("g", "a1", "b1", networkTopology=SOFT))
     (found,) = audit(instance, Deadline.within(-0.5))
     assert (found.standing, found.best, found.score) == (Standing.MATCH, None, None)
+
+
+def test_what_is_judged_together_breaks_nothing_alone() -> None:
+    """Where all groups are judged at once, those that are named in no violation break none by themselves."""
+    told = 0
+    for seed in range(60):
+        instance = tiny_disruption(seed).instance
+        groups = {key: group for key, group in instance.groups.items() if group.bound}
+        for key in _without_search(instance, groups):
+            lifted, where = _waiting_alone(instance, groups[key])
+            assert verify(lifted, Placement.of(where)) == [], f"seed {seed}\n{describe(instance)}"
+            told += 1
+    assert told >= 60
+
+
+def test_many_single_pods_that_are_as_they_should_be_have_one_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "cluster.json"
+    pods = [pod(f"p-{number}", node="n", cpu=0) for number in range(60)]
+    documents = [node("n"), *pods, pod("wrong", node="n", spec={"nodeSelector": {"a": "b"}})]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    assert main(["audit", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "60 single pods break nothing and cannot be nearer" in out
+    assert "p-1" not in out
+    assert "wrong" in out
+    assert main(["audit", str(path), "--json"]) == 1
+    assert len(listing(capsys.readouterr().out)) == 61
 
 
 def test_every_case_made_by_hand_is_judged() -> None:

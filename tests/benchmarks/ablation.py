@@ -157,8 +157,7 @@ LOOPS: dict[str, tuple[str, Callable[..., Any]]] = {
     "ruin and recreate for less": (GREEDY + "gang_admission:_RuinAndRecreate._cheaper", nothing),
     "moves of calling pods": (GREEDY + "local_search:move_pods", nothing),
     "exchanges of calling pods": (GREEDY + "local_search:_LocalSearch._exchange", no),
-    "victims: greedy": (PREEMPT + "search:_Search._cheapest", nothing),
-    "victims: rounds": (PREEMPT + "search:VICTIM_ROUNDS", nothing),
+    "victims: rounds": (PREEMPT + "search:_Search._by_units", nothing),
     "victims: domains": (PREEMPT + "search:_Search._in_turn", nothing),
     "victims: bound anywhere": (PREEMPT + "domains:DomainSearch._anywhere", nothing),
     "victims: knapsack": (PREEMPT + "domains:DomainSearch.counted", nothing),
@@ -257,14 +256,11 @@ def special(label: str, *, off: bool) -> bool:
     """Switch off, or count, what is no function of its own; say whether it was that."""
     from placer.methods.decomposed import large_neighbourhood
     from placer.methods.greedy import unit_homes
-    from placer.methods.preempt import search
 
     if label == "steps without hint":
         large_neighbourhood.UNHINTED *= not off
     elif label == "several domains of units":
         unit_homes.HOMES = 1 if off else unit_homes.HOMES
-    elif label == "victims: rounds":
-        search.VICTIM_ROUNDS *= not off
     else:
         return LOOPS[label][0].startswith("_")
     return True

@@ -50,6 +50,13 @@ def test_text_names_what_is_moved_what_has_room_and_the_proof(tmp_path: Path, ca
     ]
 
 
+def test_what_is_wanted_is_in_a_namespace_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    mine = [pod(f"mine-{number}", node="s0", namespace=space) for number, space in enumerate(("wanted", "wanted-0"))]
+    cluster = written(tmp_path, [*racks(1, spare=1), *mine])
+    assert main(["defrag", cluster, "--want", RACK.format(1, 1), "--quiet"]) == 0
+    assert "-> wanted-1/gang-1 has room: all 2 pods in rack0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("tier", ["1", "rack"])
 def test_the_plan_is_a_placement_that_verify_and_report_take(tier: str, tmp_path: Path, capsys: Capture) -> None:
     cluster, plan = written(tmp_path, racks(1, spare=1)), str(tmp_path / "plan.json")
@@ -138,7 +145,7 @@ def test_no_more_moves_than_may_be_made(tmp_path: Path, capsys: Capture) -> None
     cluster = written(tmp_path, racks(3, spare=2))
     assert main(["defrag", cluster, "--want", RACK.format(2, 1), "--max-moves", "1", "--quiet"]) == 5
     out = capsys.readouterr().out
-    assert "1 of 2 can be had. Proved: moving makes no room for more." in out
+    assert out.startswith("Cannot be had, which is proved: room for 1 of 2. Moving makes no room for more.")
     assert "wanted/gang-2 has no room: " in out
 
 

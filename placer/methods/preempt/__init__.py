@@ -12,7 +12,8 @@ module           what it does
 ``knapsack``     the most that a domain gains by evictions of no more than so much in all
 ``equal_groups`` several equal groups, each in a domain of its own: the least by counting
 ``emptying``     domains of a tier that are to be empty: which, cheapest first, or the whole model
-``victim_greedy`` several groups without a search: the cheapest domain of each, cheapest units first
+``construction``  first plans without a search: the cheapest domain of each group, receivers by best fit
+``first_plan``    the same as placements that keep the rules, before any process is started
 ``search``       all groups that wait: without disturbing, by the greedy, group by group, by the whole model if small
 ===============  ================================================================================================
 

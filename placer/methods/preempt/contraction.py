@@ -177,14 +177,12 @@ class _DomainPods:
         return replace(pod, constraints=where, neighbours=NO_NEIGHBOURS, numa=None, app_group=None)
 
     def _stays(self, pod: Pod) -> Pod | None:
-        """A pod that nothing disturbs takes its room in the domain, and what queues give anywhere."""
         known = pod if pod.group in self.near else replace(pod, group=None, sub_group=None)
         if pod.node in self.names:
             return known
         return replace(known, node="") if pod.queue or pod.group == self.whole.group.key else None
 
     def _may_go(self, pod: Pod) -> Pod | None:
-        """Where it is and where it may be moved does not matter but for the room."""
         near, beyond = pod.group in self.near, pod.node in self.others
         if not (near or beyond or pod.node in self.names):
             return None

@@ -8,6 +8,7 @@ Domains come by what counting says has to be moved there, and end where that is 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -75,6 +76,7 @@ class DomainSearch:
         self.contraction = Contraction(instance, group, may_be_disturbed(instance, group.priority))
         self.best: tuple[Score, Placement] | None = None
         self.bound: Score | None = None
+        self._by_price: dict[tuple[str, str], tuple[int, list[tuple[Fraction, int]]]] = {}
 
     @cached_property
     def dense(self) -> Dense:
@@ -243,11 +245,45 @@ class DomainSearch:
         """The weight that has to go in a domain for so many groups like this one, with some pods of it that run and
         come there; None: there is no room for them.
         """
-        found = []
+        found = [self._on_nodes(names, groups * self.group.need)]
         for resource, amount in self._need.items():
             more = sum(self.instance.pods[key].requests[resource] for key in comes)
             found.append(self._must_go(names, resource, groups * amount + more))
         return None if None in found else max((each or 0 for each in found), default=0)
+
+    def _on_nodes(self, names: Sequence[str], count: int) -> int | None:
+        """The least weight whose going leaves room for so many pods, each on one node.
+
+        What goes on a node for its first pod, its second and so on grows by each, so the least of all nodes is taken.
+        """
+        pods = [self.instance.pods[key].requests for key in self.group.pending]
+        asked = {each: least for each in self._need if (least := min(pod[each] for pod in pods))}
+        marginal = list[Fraction]()
+        for name in names:
+            room, before = self.contraction.room[name], Fraction(0)
+            for copies in range(1, min((room[each] // least for each, least in asked.items()), default=count) + 1):
+                if copies > count:
+                    break
+                each_resource = (self._covering(name, each, copies * least) for each, least in asked.items())
+                weight = max(each_resource, default=Fraction(0))
+                marginal.append(weight - before)
+                before = weight
+        return None if len(marginal) < count else math.ceil(sum(sorted(marginal)[:count], Fraction(0)))
+
+    def _covering(self, name: str, resource: str, amount: int) -> Fraction:
+        if (name, resource) not in self._by_price:
+            there = [(self._weights[pod.key], pod.requests[resource]) for pod in self.contraction.members[name]]
+            priced = sorted((Fraction(weight, held), held) for weight, held in there if held)
+            free = self.contraction.room[name][resource] - sum(held for _, held in priced)
+            self._by_price[name, resource] = free, priced
+        free, priced = self._by_price[name, resource]
+        short, total = amount - max(0, free), Fraction(0)
+        for price, held in priced:
+            if short <= 0:
+                break
+            total += price * min(short, held)
+            short -= held
+        return total
 
     def _coming(self, names: Collection[str]) -> frozenset[Key]:
         stays = any(self.instance.pods[key].node in names for key in self._own)

@@ -28,9 +28,9 @@ from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
 from placer.methods.greedy.multi_start import greedy
+from placer.methods.preempt.first_plan import Carried, Known
 from placer.methods.preempt.lifting import lift, may_be_disturbed, on_nodes
 from placer.methods.preempt.plans import plan_of, planned
-from placer.methods.preempt.search import Carried, Known
 from placer.placement import FREED, Placement, Score, Value, better
 from placer.quantity import Resources
 from placer.score import score

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from placer.instance import Group, Instance
 from placer.methods.preempt.domains import DomainSearch
+from placer.methods.preempt.group_domains import alike
 from placer.placement import Score, Value
 
 __all__ = ["least_for_equal"]
@@ -33,7 +34,7 @@ def least_for_equal(instance: Instance, groups: Sequence[Group], search: DomainS
     search
         The search for the first of them.
     """
-    if len({_kind(instance, group) for group in groups}) > 1 or not search.confined or groups[0].bound:
+    if len({alike(instance, group) for group in groups}) > 1 or not search.confined or groups[0].bound:
         return None
     spans = _spans(search)
     best: list[_Price | None] = [_NOTHING, *[None] * len(groups)]
@@ -42,13 +43,6 @@ def least_for_equal(instance: Instance, groups: Sequence[Group], search: DomainS
         best = _with_domain(best, _prices(search, names, len(groups), widest))
     whole = best[-1]
     return None if whole is None else (Value("moved", whole[0]), Value("movedUnits", math.ceil(whole[1])))
-
-
-def _kind(instance: Instance, group: Group) -> object:
-    pods = [instance.pods[key] for key in group.pending]
-    asked = frozenset((pod.requests, pod.constraints) for pod in pods)
-    keys = frozenset(unit.topology_key for pod in pods for unit in pod.neighbours.units)
-    return asked, keys, len(pods), group.need, group.topology, group.bound
 
 
 def _units_on(search: DomainSearch, names: Sequence[str]) -> set[object]:

@@ -8,14 +8,31 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
-from placer.instance import GroupKey, Instance
+from placer.instance import Group, GroupKey, Instance
 
-__all__ = ["group_domains", "index_of", "is_confined", "label_keys"]
+__all__ = ["alike", "group_domains", "index_of", "is_confined", "label_keys"]
 
 
 def index_of(dense: Dense, group: GroupKey) -> int | None:
     """Position of a group in the arrays; None where nothing of it can be placed whatever goes."""
     return next((index for index, each in enumerate(dense.groups) if each.key == group), None)
+
+
+def alike(instance: Instance, group: Group) -> object:
+    """Equal for groups that may be in the same domains and need the same there."""
+    pods = [instance.pods[key] for key in group.pending]
+    asked = frozenset((pod.requests, pod.constraints) for pod in pods)
+    keys = frozenset(unit.topology_key for pod in pods for unit in pod.neighbours.units)
+    return (
+        asked,
+        keys,
+        len(pods),
+        group.need,
+        group.topology,
+        group.bound,
+        group.priority,
+        instance.waiting_queue(group),
+    )
 
 
 def label_keys(instance: Instance, group: GroupKey) -> list[str]:

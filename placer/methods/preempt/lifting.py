@@ -214,11 +214,11 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
     """
     highest, least = _highest_of_queues(instance), least_priorities(instance)
     allowed: dict[Key, None] = {}
-    for pod in instance.pods.values():
-        if pod.state is PodState.BOUND and not pod.protected:
-            own, queue = least[pod.key], instance.keeping_queue(pod)
-            if (instance.moves_only or own <= priority) and (queue is None or own < highest.get(queue, own)):
-                allowed[pod.key] = None
+    for key, pod in instance.pods.items():
+        if pod.state is PodState.BOUND and not pod.protected and (instance.moves_only or least[key] <= priority):
+            queue = None if pod.queue is None else instance.keeping_queue(pod)
+            if queue is None or least[key] < highest.get(queue, least[key]):
+                allowed[key] = None
     kept = _kept(instance, allowed)
     return [key for key in allowed if key not in kept]
 
@@ -261,7 +261,7 @@ def _may_go(instance: Instance, key: Key, allowed: Collection[Key]) -> bool:
 
 def least_priorities(instance: Instance) -> dict[Key, int]:
     """Bound pod to the least priority of a unit that it may be of: its own, but where all of its group goes with it."""
-    found = {pod.key: pod.unit_priority for pod in instance.pods.values() if pod.state is PodState.BOUND}
+    found = {key: pod.unit_priority for key, pod in instance.pods.items() if pod.state is PodState.BOUND}
     for group in instance.groups.values():
         if group.bound and goes_whole(group):
             found.update(dict.fromkeys(group.bound, unit_priority(instance, group.bound)))

@@ -11,7 +11,7 @@ from placer.laboratory.generate import generate
 from placer.methods.events import SearchOptions
 from placer.methods.preempt.domains import disturbance
 from placer.methods.preempt.emptying import emptied_by_pods, empty
-from placer.methods.preempt.search import Carried, Known
+from placer.methods.preempt.first_plan import Carried, Known
 from placer.placement import FREED, Binding, Placement, Step
 from placer.preempt import free_domains
 from placer.result import Verdict

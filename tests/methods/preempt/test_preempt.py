@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from placer.deadline import NEVER, Deadline
+from placer.deadline import NEVER
 from placer.disruption import Disruption
 from placer.instance import Instance, Key
 from placer.instance.disruptions import limited
 from placer.instance.problem import DisruptionBudget
-from placer.methods.events import Event, SearchOptions
-from placer.methods.exact import disturbing
+from placer.methods.events import SearchOptions
 from placer.methods.preempt.domains import DomainSearch, disturbance
-from placer.methods.preempt.lifting import Lifted, may_be_disturbed, waiting
-from placer.methods.preempt.search import Carried, Known, _Search, search
+from placer.methods.preempt.first_plan import Carried, Known
+from placer.methods.preempt.lifting import may_be_disturbed, waiting
+from placer.methods.preempt.search import _Search, search
 from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
@@ -209,7 +208,7 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     found = preempt(instance, time_limit=None, workers=1)
     assert not (found.placement or Placement()).disturbs
     assert found.verdict is Verdict.INFEASIBLE
-    said = "Nothing goes: no group would be admitted by it. Pods of equal or higher priority never go."
+    said = "Cannot be had, which is proved: 0 of 1 group admitted. Pods of equal or higher priority never go."
     assert next(preempt_lines(found)) == said
     told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
@@ -219,7 +218,9 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
 
 def test_without_time_it_is_said_that_the_cost_of_protections_is_not_known() -> None:
     found = preempt(kept_by_a_queue(beside=False).instance(), time_limit=0.0, workers=1)
-    assert next(preempt_lines(found)).startswith("Nothing was found that may go.")
+    assert next(preempt_lines(found)).startswith(
+        "Not found in 0 s: 0 of 1 group admitted, which is not proved to be all. Try a longer"
+    )
     (told,) = (each.message for each in found.findings if each.code == "ProtectionCosts")
     assert told.startswith("There was no time")
     assert told.endswith("Queue kept is not reclaimable")
@@ -355,33 +356,10 @@ def test_one_lone_pod_after_another_gets_room(queue: str) -> None:
         world.pod(name, None, 2, priority=10, queue=queue or None)
     instance = world.instance()
     events: list[Carried | Known] = []
-    search(instance, SearchOptions(workers=1), events.append)
+    search(instance, None, SearchOptions(workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     assert {key.name for key in placement.evictions} == {"a", "b"}
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
-
-
-@pytest.mark.exhaustive
-def test_each_of_several_has_time_where_models_take_all_that_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a model found is carried out although nothing is left of the time, and the last group has its part, too."""
-
-    def to_the_end(lifted: Lifted, options: SearchOptions, emit: Callable[[Event], None]) -> str:
-        until = Deadline.within(options.seconds)
-        ended = disturbing.search(lifted, options, emit)
-        time.sleep(max(0.0, until.left))
-        return ended
-
-    monkeypatch.setattr("placer.methods.preempt.domains.search", to_the_end)
-    monkeypatch.setattr(_Search, "_whole", lambda _: None)  # which would find it here
-    world, groups = World(), 4
-    for number in range(groups):
-        world.node(f"n{number}", 4)
-        world.running(f"old-{number}", f"n{number}", None, 4)
-        world.pods_of(f"new-{number}", world.gang(f"g-{number}", 1, topology=hard(1), priority=10), 4)
-    events: list[Carried | Known] = []
-    search(world.instance(), SearchOptions(5.0, workers=1), events.append)
-    placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
-    assert len(placement.node_of) == len(placement.evictions) == groups
 
 
 def test_a_gang_that_goes_as_one_is_moved_although_one_of_its_pods_finds_room_only_where_it_was(
@@ -396,32 +374,9 @@ def test_a_gang_that_goes_as_one_is_moved_although_one_of_its_pods_finds_room_on
     world.pods_of("new", world.gang("new", 1, priority=10), 4)
     instance = world.instance()
     events: list[Carried | Known] = []
-    search(instance, SearchOptions(workers=1), events.append)
+    search(instance, None, SearchOptions(workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     (node,) = placement.node_of.values()
     assert [move.node for move in placement.moves] == 2 * [{"n0": "n1", "n1": "n0"}[node]]
     assert not placement.evictions
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
-
-
-@pytest.mark.exhaustive
-def test_where_the_parts_of_many_groups_are_too_short_for_any_fewer_have_enough(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A model that says nothing within 0.8 s, and eight groups that have 0.6 s each."""
-
-    def slow(lifted: Lifted, options: SearchOptions, emit: Callable[[Event], None]) -> str:
-        time.sleep(min(options.seconds or 0.0, 0.8))
-        return disturbing.search(lifted, options, emit) if (options.seconds or 0.0) >= 0.8 else "time"
-
-    monkeypatch.setattr("placer.methods.preempt.domains.search", slow)
-    monkeypatch.setattr(_Search, "_whole", lambda _: None)  # which would find it here
-    world = World()
-    for number in range(8):
-        world.node(f"n{number}", 4)
-        world.running(f"old-{number}", f"n{number}", None, 4)
-        world.pods_of(f"new-{number}", world.gang(f"g-{number}", 1, topology=hard(1), priority=10), 4)
-    events: list[Carried | Known] = []
-    search(world.instance(), SearchOptions(6.0, workers=1), events.append)
-    placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
-    assert len(placement.node_of) == len(placement.evictions) > 0

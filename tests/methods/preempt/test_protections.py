@@ -17,7 +17,8 @@ from placer.kube.marks import MARKS, Meaning, Place
 from placer.kube.marks import protections as protecting
 from placer.kube.pod import PodManifest, PodSpec
 from placer.methods.events import SearchOptions
-from placer.methods.preempt.search import Carried, Known, search
+from placer.methods.preempt.first_plan import Carried, Known
+from placer.methods.preempt.search import search
 from placer.placement import Placement, better
 from placer.score import score
 from placer.verify import verify
@@ -58,7 +59,7 @@ def marked(seed: int, instance: Instance) -> tuple[Instance, frozenset[Key]]:
 def found_for(instance: Instance) -> Placement:
     """What the search finds in the end."""
     heard: list[Carried | Known] = []
-    search(instance, SearchOptions(None, None, 1, 0), heard.append)
+    search(instance, None, SearchOptions(None, None, 1, 0), heard.append)
     return [each.placement for each in heard if isinstance(each, Carried)][-1]
 
 
