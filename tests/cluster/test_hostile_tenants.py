@@ -216,7 +216,7 @@ def write_all(server: Told, gangs: list[GangOutcome], spent: float = 0.0) -> Sta
     """Tell of all pods why they wait, and of gangs, when so much of the time is over."""
     keys = [gang_of(*Key(each["metadata"]["namespace"], each["metadata"]["name"])) for each in server.lists[PODS]]
     waits = {key: status_writer._WaitingReason("Unschedulable", "no room") for key in keys}
-    writer = status_writer._StatusWriter(server, "placer", 100.0, threading.Event())
+    writer = status_writer._StatusWriter(server, "placer", 100.0, threading.Event().is_set)
     writer._began -= spent
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     changed = writer.conditions({Key(*key[1:]): key for key in keys}, waits, half_bound)
