@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from placer.instance import Group, Instance, Key, NetworkTopology
+from placer.problem import Group, Instance, Key, NetworkTopology
 
 Targets = dict[Key, str]
 

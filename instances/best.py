@@ -20,18 +20,18 @@ from typing import Any
 import yaml
 
 import placer
+from placer.arrays import Dense, Solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.dense import Dense, Solution
-from placer.dense.dense_builder import make_dense
-from placer.instance import Instance
-from placer.manifests import dump
-from placer.methods.events import SearchOptions
-from placer.methods.greedy.multi_start import complete, greedy
-from placer.methods.incumbent import Incumbent
-from placer.methods.numa.binding_order import aligned
-from placer.methods.process import run_apart
-from placer.placement import Placement
-from placer.result import Bound, Judged, judge
+from placer.kube.manifests import dump
+from placer.problem import Instance
+from placer.problem.placement import Placement
+from placer.problem.result import Bound, Judged, judge
+from placer.search.events import SearchOptions
+from placer.search.greedy.multi_start import complete, greedy
+from placer.search.incumbent import Incumbent
+from placer.search.numa.binding_order import aligned
+from placer.search.process import run_apart
 
 HERE = Path(__file__).parent
 ENDINGS = (".json.gz", ".yaml.gz", ".json", ".yaml")
@@ -85,7 +85,7 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
         options = SearchOptions(seconds, None, workers, 0, known.solution)
         deadline = time.monotonic() + seconds + 5
         run_apart(
-            "placer.methods.exact.search:search",
+            "placer.search.exact.search:search",
             (dense, options),
             lambda event: known.on_event(event, "exact"),
             deadline,

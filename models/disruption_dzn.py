@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from minizinc_text import names, numbers, plain, sets
 
-from placer.instance import Group, Instance, Key, Pod, PodState
+from placer.problem import Group, Instance, Key, Pod, PodState
 
 __all__ = ["disruption_lines", "may_go"]
 

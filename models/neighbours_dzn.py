@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from minizinc_text import names, numbers, sets, table
 
-from placer.instance import Instance, Pod, PodState
-from placer.instance.neighbours import ChildJob, PodSelector
+from placer.problem import Instance, Pod, PodState
+from placer.problem.neighbours import ChildJob, PodSelector
 
 __all__ = ["neighbour_lines"]
 

@@ -11,10 +11,10 @@ from math import gcd
 
 from minizinc_text import names, numbers, sets, table
 
-from placer.instance import Instance, Pod
-from placer.instance.numa import NumaContainer, NumaNode, Stage
-from placer.instance.numa.numa_values import HUGE_PAGES, UNKNOWN, is_device
-from placer.quantity import CPU, Resources
+from placer.base.quantity import CPU, Resources
+from placer.problem import Instance, Pod
+from placer.problem.numa import NumaContainer, NumaNode, Stage
+from placer.problem.numa.numa_values import HUGE_PAGES, UNKNOWN, is_device
 
 __all__ = ["numa_lines"]
 

@@ -22,9 +22,9 @@ from neighbours_dzn import neighbour_lines
 from numa_dzn import numa_lines
 
 import placer
-from placer.disruption import released
-from placer.instance import Area, Dependency, GroupKey, Instance, Key, Link, Network, Pod, PodState
-from placer.placement import LOSSES, Placement, Value
+from placer.problem import Area, Dependency, GroupKey, Instance, Key, Link, Network, Pod, PodState
+from placer.problem.disruption import released
+from placer.problem.placement import LOSSES, Placement, Value
 
 __all__ = ["criteria", "dzn"]
 

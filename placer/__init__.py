@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from placer.version import __version__
+from placer.base.version import __version__
 
 __all__ = [
     "Model",
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
         verify,
     )
     from placer.model import Model
-    from placer.read import read_placement
-    from placer.result import Result
+    from placer.problem.reading import read_placement
+    from placer.problem.result import Result
 
 #: Names that are not in ``api``, and the modules that have them.
 _ELSEWHERE = {"Model": "model", "__version__": "version", "read_placement": "read"}

@@ -12,20 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import NothingFound, UsageError
-from placer.instance import ANY_SCHEDULER, GroupKey, Instance
-from placer.placement import Placement
-from placer.result import Result
+from placer.base.errors import NothingFound, UsageError
+from placer.problem import ANY_SCHEDULER, GroupKey, Instance
+from placer.problem.placement import Placement
+from placer.problem.result import Result
 
 if TYPE_CHECKING:
-    from placer.audit.groups import AuditEntry
-    from placer.explain.explanation import Explanation
-    from placer.laboratory.compare import ComparisonRow
-    from placer.laboratory.generate import Generated
-    from placer.manifests import Text
-    from placer.placement import Score, Violation
-    from placer.progress import Progress
-    from placer.result import TracePoint
+    from placer.answers.audit.groups import AuditEntry
+    from placer.answers.explain.explanation import Explanation
+    from placer.answers.progress import Progress
+    from placer.kube.manifests import Text
+    from placer.lab.comparing import ComparisonRow
+    from placer.lab.generate import Generated
+    from placer.problem.placement import Score, Violation
+    from placer.problem.result import TracePoint
 
 #: A limit of time: seconds, or a duration such as ``10s`` or ``1m30s``.
 Seconds = float | str
@@ -44,8 +44,8 @@ class _ReadFrom:
     reading: Mapping[str, Any]
 
     def again(self, objects: Sequence[str] = ()) -> Instance:
-        from placer.read import read as read_sources
-        from placer.wanted import wanted_text
+        from placer.problem.reading import read as read_sources
+        from placer.problem.wanted import wanted_text
 
         with_ = [*self.edits["with_"], *wanted_text(objects)]
         return read_sources(*self.sources, **{**self.edits, "with_": with_}, **self.reading)
@@ -90,7 +90,7 @@ def read(
     Raises
     ------
     BadInstance, StrictFindings, UsageError
-        As :func:`placer.read.read`.
+        As :func:`placer.problem.reading.read`.
     ClusterError, TypeError
         The cluster does not answer; a source is neither a path nor an object.
 
@@ -101,8 +101,8 @@ def read(
     >>> placer.read(node)
     <Instance: 1 node, 0 pods, 0 of them pending in 0 groups>
     """
-    from placer.manifests import as_texts, read_texts
-    from placer.read import read as read_sources
+    from placer.kube.manifests import as_texts, read_texts
+    from placer.problem.reading import read as read_sources
 
     if sources and not (kubeconfig is None and context is None):
         raise UsageError("kubeconfig, context: found sources next to them, expected one or the other")
@@ -111,7 +111,7 @@ def read(
         if sources:
             paths = [each for path in as_texts(sources) for each in (read_texts([path]) if path == "-" else [path])]
         else:
-            from placer.cluster import Client, take
+            from placer.passes.cluster import Client, take
 
             client, whose = Client.connect(kubeconfig, context), scheduler_name or ANY_SCHEDULER
             paths = [take(client, whose, lambda what, count: progress.phase(f"{what} {count:,}")).text()]
@@ -148,7 +148,7 @@ def _expect(name: str, value: object, kind: type) -> None:
 def _seconds(name: str, value: Seconds | None) -> float | None:
     expected = "expected seconds or a duration such as 10s or 1m30s"
     if isinstance(value, str):
-        from placer.deadline import duration
+        from placer.base.deadline import duration
 
         try:
             return duration(value)
@@ -166,7 +166,7 @@ def _placement(instance: Instance, value: Placed) -> Placement:
             raise NothingFound(value.nothing_found)
         return value.placement
     if isinstance(value, Mapping):
-        from placer.laboratory.own_policies import placement_from
+        from placer.lab.own_policies import placement_from
 
         return placement_from("placement", value, instance)
     _expect("placement", value, Placement)
@@ -175,7 +175,7 @@ def _placement(instance: Instance, value: Placed) -> Placement:
 
 def _asked(instance: Instance, value: Placed) -> tuple[Instance, Placement]:
     """With wanted pods and without lost nodes."""
-    from placer.disruption import as_asked
+    from placer.problem.disruption import as_asked
 
     placement = _placement(instance, value)
     if placement.wanted and id(instance) in _ORIGINS:
@@ -185,7 +185,7 @@ def _asked(instance: Instance, value: Placed) -> tuple[Instance, Placement]:
 
 @contextmanager
 def _progress(display: bool, limit: float | None = None) -> Iterator[Progress]:
-    from placer.progress import Progress
+    from placer.answers.progress import Progress
 
     with Progress(quiet=not display, began=time.monotonic(), limit=limit, lines=display) as progress:
         yield progress
@@ -247,7 +247,7 @@ def solve(
     display
         Show progress on standard error.
     more
-        ``began``, ``earlier``, ``executor`` and ``meanwhile`` as :func:`placer.solve.solve` takes them.
+        ``began``, ``earlier``, ``executor`` and ``meanwhile`` as :func:`placer.answers.solving.solve` takes them.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def solve(
     UsageError, TypeError
         An argument is out of its range, or of another type.
     """
-    from placer.solve import solve as decide
+    from placer.answers.solving import solve as decide
 
     _expect("instance", instance, Instance)
     limit = _seconds("time_limit", time_limit)
@@ -287,7 +287,7 @@ def verify(instance: Instance, placement: Placed) -> list[Violation]:
     instance, placement
         A placement of any origin, a result, or a mapping of pods to nodes.
     """
-    from placer.verify import verify as judge
+    from placer.rules import verify as judge
 
     return judge(*_asked(instance, placement))
 
@@ -302,7 +302,7 @@ def score(instance: Instance, placement: Placed, *, disturbing: bool = False) ->
     disturbing
         Whether evictions and moves count, though this placement has none.
     """
-    from placer.score import score as measure
+    from placer.rules.scoring import score as measure
 
     return measure(*_asked(instance, placement), disturbing=disturbing)
 
@@ -330,10 +330,10 @@ def explain(
     list[Explanation]
         One for each group: ``corrections`` are the causes, ``changes`` the changes that were tried.
     """
-    from placer.deadline import Deadline
-    from placer.explain.cases import Case
-    from placer.explain.explanation import explain as find_causes
-    from placer.explain.explanation import find_group
+    from placer.answers.explain.cases import Case
+    from placer.answers.explain.explanation import explain as find_causes
+    from placer.answers.explain.explanation import find_group
+    from placer.base.deadline import Deadline
 
     origin = _origin(instance)
     limit = _seconds("time_limit", time_limit)
@@ -366,9 +366,9 @@ def preempt(
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
     """
-    from placer.preempt import group_named
-    from placer.preempt import preempt as decide
-    from placer.summary.preempting import preempt_lines
+    from placer.answers.making_room import group_named
+    from placer.answers.making_room import preempt as decide
+    from placer.answers.summary.preempting import preempt_lines
 
     _expect("instance", instance, Instance)
     ask = partial(decide, instance, group_named(instance, for_) if isinstance(for_, str) else for_)
@@ -401,8 +401,8 @@ def defrag(
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
     """
-    from placer.preempt import room_asked
-    from placer.summary.preempting import defrag_lines
+    from placer.answers.making_room import room_asked
+    from placer.answers.summary.preempting import defrag_lines
 
     if (want is None) == (free_domains is None):
         raise UsageError("want, free_domains: found both or neither, expected one of the two")
@@ -430,9 +430,9 @@ def repair(
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
     """
-    from placer.preempt import lost_named
-    from placer.preempt import repair as decide
-    from placer.summary.preempting import repair_lines
+    from placer.answers.making_room import lost_named
+    from placer.answers.making_room import repair as decide
+    from placer.answers.summary.preempting import repair_lines
 
     _expect("instance", instance, Instance)
     names = lost if lost is None or isinstance(lost, str) else ",".join(lost)
@@ -448,8 +448,8 @@ def audit(instance: Instance, *, time_limit: Seconds | None = 60.0, display: boo
     instance, time_limit, display
         As of :func:`placer.solve`.
     """
-    from placer.audit.groups import audit as look
-    from placer.deadline import Deadline
+    from placer.answers.audit.groups import audit as look
+    from placer.base.deadline import Deadline
 
     _expect("instance", instance, Instance)
     limit = _seconds("time_limit", time_limit)
@@ -469,14 +469,14 @@ class ComparisonTable(list["ComparisonRow"]):
 
     def summary(self) -> str:
         """The same as text."""
-        from placer.laboratory.commands.comparing import print_rows
-        from placer.summary import as_text
+        from placer.answers.summary import as_text
+        from placer.cli.lab.comparing import print_rows
 
         return as_text(partial(print_rows, self.instance, list(self)))
 
     def _repr_html_(self) -> str:
-        from placer.laboratory.commands.comparing import print_rows
-        from placer.summary import as_html
+        from placer.answers.summary import as_html
+        from placer.cli.lab.comparing import print_rows
 
         return as_html(partial(print_rows, self.instance, list(self)))
 
@@ -509,9 +509,9 @@ def compare(
     """
     from tempfile import TemporaryDirectory
 
-    from placer.laboratory.commands.shared import scheduler_configs
-    from placer.laboratory.compare import DEFAULT
-    from placer.laboratory.compare import compare as run
+    from placer.cli.lab.shared import scheduler_configs
+    from placer.lab.comparing import DEFAULT
+    from placer.lab.comparing import compare as run
 
     _expect("instance", instance, Instance)
     with TemporaryDirectory() as folder, _progress(display) as progress:
@@ -540,7 +540,7 @@ def _own(instance: Instance, name: str, policy: Any, folder: Path) -> str:
             expected = "one of a module, which another process can import"
             raise UsageError(f"policies: found function {function} of this session as {name}, expected {expected}")
         return f"{name}={module}:{function}"
-    from placer.document import bindings_document
+    from placer.answers.document import bindings_document
 
     file = folder / f"{len(list(folder.iterdir()))}.json"
     if isinstance(policy, Result):
@@ -556,7 +556,7 @@ def generate(family: str, **options: Any) -> Generated:
     Parameters
     ----------
     family
-        Its name (:data:`placer.laboratory.generate.FAMILIES`).
+        Its name (:data:`placer.lab.generate.FAMILIES`).
     options
         Flags of ``placer generate FAMILY``, with ``_`` for ``-``.
 
@@ -567,7 +567,7 @@ def generate(family: str, **options: Any) -> Generated:
     >>> len(placer.read(made).nodes)
     4
     """
-    from placer.laboratory.generate import generate as make
+    from placer.lab.generate import generate as make
 
     return make(family, **options)
 
@@ -585,7 +585,7 @@ def plot(instance: Instance, placement: Placed | None = None, *, title: str = ""
     title, axes
         Axes of matplotlib to draw on; default: a new figure, which needs matplotlib (:class:`UsageError`).
     """
-    from placer.laboratory.figures.drawing import draw_nodes
+    from placer.lab.figures.drawing import draw_nodes
 
     placed = Placement() if placement is None else _placement(instance, placement)
     return draw_nodes(instance, placed, title, axes)
@@ -612,10 +612,10 @@ def report(
     strict
         Findings are errors.
     """
-    from placer.document import bindings_document, placement_document
-    from placer.manifests import Text
-    from placer.report import contents, page, told_apart
-    from placer.terminal import writable, written
+    from placer.answers.document import bindings_document, placement_document
+    from placer.answers.report import contents, page, told_apart
+    from placer.cli.terminal import writable, written
+    from placer.kube.manifests import Text
 
     origin, target = _origin(instance), Path(output)
     sources: list[Any] = [*origin.sources]
@@ -638,20 +638,20 @@ def report(
 
 def html_of(result: Result) -> str:
     """The summary of a result as HTML."""
-    from placer.summary import as_html
+    from placer.answers.summary import as_html
 
     return as_html(partial(_print, result, False))
 
 
 def summary_of(result: Result, wide: bool = False) -> str:
     """The summary of a result as text."""
-    from placer.summary import as_text
+    from placer.answers.summary import as_text
 
     return as_text(partial(_print, result, wide))
 
 
 def _print(result: Result, wide: bool, console: Any) -> None:
-    from placer.summary import print_findings, print_summary
+    from placer.answers.summary import print_findings, print_summary
 
     if not result.plan:
         print_summary(result, console, wide=wide)
@@ -663,8 +663,8 @@ def _print(result: Result, wide: bool, console: Any) -> None:
 
 def save_result(result: Result, path: str | Path, bindings: bool = False) -> None:
     """Write a result as the Placement, or as v1 Bindings."""
-    from placer.document import bindings_document, placement_document
-    from placer.terminal import writable, write
+    from placer.answers.document import bindings_document, placement_document
+    from placer.cli.terminal import writable, write
 
     if result.placement is None:
         raise NothingFound(result.nothing_found)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from placer.api import read, solve
-from placer.instance import Instance
-from placer.manifests import dump
-from placer.result import Result
+from placer.kube.manifests import dump
+from placer.problem import Instance
+from placer.problem.result import Result
 
 #: A Kubernetes object as a dict.
 Document = dict[str, Any]

@@ -76,7 +76,7 @@ def method(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of two to four nodes, so that tiny instances have several."""
-    from placer.methods.decomposed import destroy, large_neighbourhood
+    from placer.search.decomposed import destroy, large_neighbourhood
 
     for name, value in (("FIRST", 3), ("LEAST", 2), ("MOST", 4)):
         monkeypatch.setattr(large_neighbourhood, name, value)

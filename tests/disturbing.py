@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from placer.deadline import NEVER
-from placer.instance import Instance
-from placer.methods.events import BoundFound, Event, Improved, SearchOptions
-from placer.methods.exact import disturbing
-from placer.methods.preempt.domains import DomainSearch
-from placer.methods.preempt.first_plan import Carried, Known
-from placer.methods.preempt.lifting import lift, may_be_disturbed, waiting
-from placer.methods.preempt.plans import plan_of
-from placer.methods.preempt.search import search
-from placer.placement import MAXIMISED, Placement, Score, Value, better, loses_more_above
-from placer.score import score
-from placer.verify import verify
+from placer.base.deadline import NEVER
+from placer.problem import Instance
+from placer.problem.placement import MAXIMISED, Placement, Score, Value, better, loses_more_above
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.events import BoundFound, Event, Improved, SearchOptions
+from placer.search.exact import disturbing
+from placer.search.preempt.domains import DomainSearch
+from placer.search.preempt.first_plan import Carried, Known
+from placer.search.preempt.lifting import lift, may_be_disturbed, waiting
+from placer.search.preempt.method import search
+from placer.search.preempt.plans import plan_of
 
 __all__ = ["DISTURBING", "UNPROVED", "beaten", "whole"]
 

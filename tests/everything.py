@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from placer.instance import Instance, PodState
-from placer.placement import Binding, Placement, Score, Step, better
-from placer.score import score
-from placer.verify import verify
+from placer.problem import Instance, PodState
+from placer.problem.placement import Binding, Placement, Score, Step, better
+from placer.rules import verify
+from placer.rules.scoring import score
 
 
 def everything(instance: Instance) -> Iterator[Placement]:

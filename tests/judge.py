@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from placer.instance import Key
-from placer.placement import Placement
-from placer.score import score
-from placer.verify import verify
+from placer.problem import Key
+from placer.problem.placement import Placement
+from placer.rules import verify
+from placer.rules.scoring import score
 from tests.world import SPACE, World
 
 

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from placer.instance import Instance, Key
-from placer.placement import Placement, Score, Step
+from placer.problem import Instance, Key
+from placer.problem.placement import Placement, Score, Step
 from tests.tools import require
 
 MODELS = Path(__file__).parent.parent / "models"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from placer.instance import Instance, Key, Pod, PodState
+from placer.problem import Instance, Key, Pod, PodState
 
 
 def some_order(

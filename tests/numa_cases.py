@@ -6,7 +6,7 @@ nothing of it is aligned. The working stands above each case.
 
 from __future__ import annotations
 
-from placer.instance.numa import NumaDemand, NumaNode
+from placer.problem.numa import NumaDemand, NumaNode
 from tests.numa_words import demand, numa
 
 TWO = ("4 cpu 8 memory 2 gpu", "4 cpu 8 memory 2 gpu")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.problem.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
 
 NAMES = ("cpu", "memory", "nvidia.com/gpu", "hugepages-2Mi", "ephemeral-storage")
 

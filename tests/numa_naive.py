@@ -1,6 +1,6 @@
 """C10 a second time, from the words of the rule and with no thought of speed: dictionaries, sets, all permutations.
 
-Shares nothing with :mod:`placer.instance.numa` but the values that it is asked about.
+Shares nothing with :mod:`placer.problem.numa` but the values that it is asked about.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations, groupby, permutations, product
 
-from placer.instance.numa import NumaDemand, NumaNode, Qos, Stage
+from placer.problem.numa import NumaDemand, NumaNode, Qos, Stage
 
 #: What the zones have left, in the order of their ids.
 Rooms = list[dict[str, int]]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.problem.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
 from tests.world import GPU
 
 SHORT = {"gpu": GPU, "huge": "hugepages-2Mi"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from placer.instance import Instance
-from placer.instance.numa import NumaDemand, NumaNode
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.problem import Instance
+from placer.problem.numa import NumaDemand, NumaNode
 from tests.numa_drawn import NAMES
 from tests.numa_words import demand, numa
 from tests.world import World

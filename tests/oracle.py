@@ -1,7 +1,7 @@
 """The optimum of a tiny instance by trying everything: no solver, no array, no bound, only the executable rules.
 
-Every placement that the rules of :mod:`placer.verify` allow is looked at and scored by :mod:`placer.score`. Three
-things keep that short, and none of them looks at the objective:
+Every placement that the rules of :mod:`placer.rules` allow is looked at and scored by :mod:`placer.rules.scoring`.
+Three things keep that short, and none of them looks at the objective:
 
 * a branch ends where a rule is broken that no further pod can mend (all but C5 and C6, which are then checked group by
   group: no pod of another group changes them; and C8 under ``majority``, which is checked at the end, as C10 is: a
@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import islice
 
-from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
-from placer.instance.numa import NumaNode
-from placer.outcome import Outcome
-from placer.placement import Placement, Score, better
-from placer.score import score
-from placer.verify import RULES, Rule, verify
+from placer.problem import Group, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.problem.numa import NumaNode
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement, Score, better
+from placer.rules import RULES, Rule, verify
+from placer.rules.scoring import score
 from tests.neighbours_naive import some_order as some_affinity_order
 from tests.numa_naive import some_order
 from tests.pairs import Pairs
@@ -69,7 +69,7 @@ def placements(instance: Instance) -> Iterator[Placement]:
 
 def holds(instance: Instance, placement: Placement, rules: Iterable[Rule]) -> bool:
     """Whether a placement keeps rules; the first violation ends it, so of many placements it is told sooner than by
-    :func:`placer.verify.verify`.
+    :func:`placer.rules.verify`.
     """
     outcome = Outcome(instance, placement)
     return not any(True for rule in rules for _ in rule(outcome))

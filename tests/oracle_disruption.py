@@ -3,7 +3,8 @@
 :func:`best_preempting` gives the best score there is, as ``score(instance, placement, disturbing=True)`` counts it, and
 a placement that has it, with its evictions, moves and steps, in which ``verify`` finds nothing. For one group alone
 (``--for``) ask it about :func:`only_for`. Every choice of what goes is laid over the instance
-(:func:`placer.disruption.released`), and all placements of what waits then are looked at as :mod:`tests.oracle` does.
+(:func:`placer.problem.disruption.released`), and all placements of what waits then are looked at as :mod:`tests.oracle`
+does.
 
 What keeps that short:
 
@@ -23,15 +24,15 @@ from functools import cached_property
 from itertools import chain, product
 from typing import NamedTuple
 
-from placer.disruption import Disruption, DisruptionUnit
-from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
-from placer.instance.what_if import released
-from placer.outcome import Outcome
-from placer.placement import LOSSES, Binding, Placement, Score, Step, Value, better
-from placer.quantity import Resources
-from placer.score import disturbed, score
-from placer.verify import verify
-from placer.verify.disruption import never_disturbed, whole_units
+from placer.base.quantity import Resources
+from placer.problem import Group, GroupKey, Instance, Key, Node, PodState
+from placer.problem.disruption import Disruption, DisruptionUnit
+from placer.problem.outcome import Outcome
+from placer.problem.placement import LOSSES, Binding, Placement, Score, Step, Value, better
+from placer.problem.what_if import released
+from placer.rules import verify
+from placer.rules.disruption import never_disturbed, whole_units
+from placer.rules.scoring import disturbed, score
 from tests.oracle import Counts, Search, kind_of, placements
 
 #: What is compared first, less being better: of each priority what is not admitted, then what is disturbed.

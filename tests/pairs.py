@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placer.instance import Dependency, Instance, Link, Network, Pod, PodState
-from placer.placement import Placement
+from placer.problem import Dependency, Instance, Link, Network, Pod, PodState
+from placer.problem.placement import Placement
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 

@@ -9,8 +9,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from placer.dense import Dense, Solution
-from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
+from placer.arrays import Dense, Solution
+from placer.search.events import BoundFound, Emit, Improved, SearchOptions
 
 
 def honest(value: int, emit: Callable[[object], None]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placer.instance import Dependency, Key, Policy
+from placer.problem import Dependency, Key, Policy
 from tests.kep import kep_cluster
 from tests.world import World, calls
 

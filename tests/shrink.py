@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from placer.instance import (
+from placer.problem import (
     Constraints,
     Group,
     GroupKey,

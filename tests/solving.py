@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
+from placer.answers.solving import SEARCH, solve
+from placer.arrays import score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.dense import score_solution
-from placer.dense.dense_builder import make_dense
-from placer.instance import Instance
-from placer.methods.events import Event, Improved, SearchOptions
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement, Score
-from placer.score import score
-from placer.solve import SEARCH, solve
-from placer.verify import verify
+from placer.problem import Instance
+from placer.problem.placement import Placement, Score
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.events import Event, Improved, SearchOptions
+from placer.search.numa.binding_order import aligned
 
 #: The searches themselves, before any test puts another one in their place.
 SEARCHES = dict(SEARCH)
@@ -52,7 +52,7 @@ def _here(instance: Instance, method: str, solver: str) -> tuple[Placement, tupl
     """Run a method of the package without its process."""
     dense = make_dense(instance)
     if method == "greedy":
-        from placer.methods.greedy.multi_start import greedy
+        from placer.search.greedy.multi_start import greedy
 
         solution = greedy(dense)
         bounds = (*named_bounds(dense), *bounds_for(dense, score_solution(dense, solution)))

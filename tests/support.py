@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.manifests import Objects, Text, from_documents, split, validate
+from placer.kube.manifests import Objects, Text, from_documents, split, validate
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
 
 DATA = Path(__file__).parent / "data"
 

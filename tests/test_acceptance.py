@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 import yaml
 
+from placer.answers.solving import solve
 from placer.cli import main
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import generate
-from placer.manifests import from_documents, validate
-from placer.placement import better
-from placer.read import read, read_placement
-from placer.result import Judged, Result, Termination, Verdict
-from placer.solve import solve
-from placer.verify import verify
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import generate
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
+from placer.problem.placement import better
+from placer.problem.reading import read, read_placement
+from placer.problem.result import Judged, Result, Termination, Verdict
+from placer.rules import verify
 from tests.support import instance_of, node, pod, pod_group, policy
 from tests.waiting import interrupt, started, wait_until
 

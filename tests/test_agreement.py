@@ -8,15 +8,15 @@ from itertools import islice, product
 
 import pytest
 
+from placer.answers.solving import solve
+from placer.arrays import score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound
-from placer.dense import score_solution
-from placer.dense.dense_builder import make_dense
-from placer.instance import Instance
-from placer.placement import MAXIMISED, Placement, Score, better
-from placer.result import Verdict
-from placer.score import score
-from placer.solve import solve
-from placer.verify import RULES
+from placer.problem import Instance
+from placer.problem.placement import MAXIMISED, Placement, Score, better
+from placer.problem.result import Verdict
+from placer.rules import RULES
+from placer.rules.scoring import score
 from tests.examples import seed_blocks
 from tests.oracle import best, holds, placements
 from tests.shrink import describe, shrink

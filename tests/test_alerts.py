@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placer.metrics import LoopMetrics
+from placer.passes.metrics import LoopMetrics
 from tests.tools import require
 
 ROOT = Path(__file__).parents[1]

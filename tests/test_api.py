@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import placer
+from placer.base.errors import UsageError
 from placer.cli import main
-from placer.errors import UsageError
-from placer.instance import Instance
-from placer.result import Result
+from placer.problem import Instance
+from placer.problem.result import Result
 from tests.support import hyper_node, node, pod, pod_group
 
 LIMITS: dict[str, Any] = {"method": "greedy", "workers": 1}
@@ -108,8 +108,8 @@ def test_what_is_no_object_is_an_error_that_says_what_was_expected() -> None:
 
 
 def test_without_sources_the_cluster_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from placer import cluster
-    from placer.manifests import Text
+    from placer.kube.manifests import Text
+    from placer.passes import cluster
 
     asked: list[object] = []
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1")]}).encode()
@@ -328,4 +328,4 @@ def test_names_of_an_instance_are_those_that_readers_look_for(instance: Instance
 def test_the_package_alone_imports_nothing_of_it() -> None:
     program = "import sys, placer; dir(placer); print(*sorted(each for each in sys.modules if 'placer' in each))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "placer placer.version\n"
+    assert done.stdout == "placer placer.base.version\n"

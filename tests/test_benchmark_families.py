@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from placer.laboratory.sweep.records import RunRecord
-from placer.laboratory.sweep.runs import parse_subject
-from placer.laboratory.sweep.statistics import references
+from placer.lab.sweep.records import RunRecord
+from placer.lab.sweep.runs import parse_subject
+from placer.lab.sweep.statistics import references
 from tests.benchmarks.families import FAMILIES, REDRAWN, cut_out, draw_missing, planned, tables
 from tests.benchmarks.goals import (
     Goal,

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import placer
-from placer.configuration import OPTIONS
+from placer.passes.configuration import OPTIONS
 from tests.cluster.binaries import helm, program, programs
 from tests.cluster.conftest import _found
 from tests.test_deploy import DEPLOY, composed

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from placer.base.errors import UsageError
 from placer.cli import main
 from placer.cli.pass_flags import configured, pass_options
 from placer.cli.program import parser
-from placer.configuration import OPTIONS, read_configuration
-from placer.errors import UsageError
+from placer.passes.configuration import OPTIONS, read_configuration
 
 HEADER = "apiVersion: placer.dev/v1alpha1\nkind: Configuration\n"
 #: A value for each key that is no default and goes into a flag as it is written.
@@ -220,7 +220,7 @@ def test_config_prints_every_value_and_where_it_is_from(
 ) -> None:
     file.write_text(f"{HEADER}timeLimit: 7\nhalfBoundPatience: inf\n")
     monkeypatch.setenv("KUBECONFIG", "/etc/kubeconfig")
-    monkeypatch.setattr("placer.cluster.reading.client.own_namespace", lambda: "batch")
+    monkeypatch.setattr("placer.passes.cluster.reading.client.own_namespace", lambda: "batch")
     told = printed(capsys, "--config", str(file), "--seed", "4")
     assert set(told) == {OPTIONS[name].key for name in VALUES}
     assert told["timeLimit"] == {"value": 7.0, "source": "file", "name": f"{file}: timeLimit"}

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-import placer.deadline
-import placer.dense.dense_builder
-import placer.methods.greedy.multi_start as greedy_search
-import placer.methods.process
-from placer.deadline import NEVER, Deadline, within
-from placer.instance import Instance
-from placer.methods.greedy.multi_start import greedy
-from placer.methods.process import ProcessEnd, ProcessResult
-from placer.reasons import explanation
-from placer.result import Result, Termination
-from placer.solve import solve
-from placer.verify import verify
+import placer.arrays.dense_builder
+import placer.base.deadline
+import placer.search.greedy.multi_start as greedy_search
+import placer.search.process
+from placer.answers.reasons import explanation
+from placer.answers.solving import solve
+from placer.base.deadline import NEVER, Deadline, within
+from placer.problem import Instance
+from placer.problem.result import Result, Termination
+from placer.rules import verify
+from placer.search.greedy.multi_start import greedy
+from placer.search.process import ProcessEnd, ProcessResult
 from tests.world import World
 
 #: The module: the package has a function of the same name.
@@ -55,10 +55,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
 
     def make(load: float) -> Clock:
         made = Clock(load)
-        for module in (assembly, placer.deadline, greedy_search):
+        for module in (assembly, placer.base.deadline, greedy_search):
             monkeypatch.setattr(module, "time", made.module)
         steps = [
-            (placer.dense.dense_builder, "make_dense", BUILD),
+            (placer.arrays.dense_builder, "make_dense", BUILD),
             (explanation, "make_dense", BUILD),
             (greedy_search, "greedy", GREEDY),
             (greedy_search, "complete", COMPLETE),
@@ -73,7 +73,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
             made.now = max(made.now, arguments[3].at) + 0.05 * load
             return ProcessResult(ProcessEnd.KILLED)
 
-        monkeypatch.setattr(placer.methods.process, "run_apart", search)
+        monkeypatch.setattr(placer.search.process, "run_apart", search)
         return made
 
     return make
@@ -128,11 +128,13 @@ def test_a_greedy_that_is_stopped_keeps_all_rules_and_the_highest_priority(monke
             gang = world.gang(f"{name}{number}", 2, priority=priority)
             world.pods_of(f"{name}{number}-0 {name}{number}-1", gang, 2)
     instance = world.instance()
-    dense = placer.dense.dense_builder.make_dense(instance)
+    dense = placer.arrays.dense_builder.make_dense(instance)
     whole, counts = greedy(dense), []
     for looks in range(40):
         ticks = itertools.count()
-        monkeypatch.setattr(placer.deadline, "time", SimpleNamespace(monotonic=lambda ticks=ticks: float(next(ticks))))
+        monkeypatch.setattr(
+            placer.base.deadline, "time", SimpleNamespace(monotonic=lambda ticks=ticks: float(next(ticks)))
+        )
         placement = dense.placement(greedy(dense, deadline=Deadline(float(looks))))
         assert verify(instance, placement) == []
         placed = sorted({pod.name.partition("-")[0] for pod in placement.node_of})
@@ -146,7 +148,7 @@ def test_a_greedy_that_is_stopped_keeps_all_rules_and_the_highest_priority(monke
 
 def test_a_first_run_may_take_longer_and_no_other_begins() -> None:
     """Where reading took up the limit the greedy answers with one run, not with nothing and not with all of them."""
-    dense = placer.dense.dense_builder.make_dense(_waiting(20))
+    dense = placer.arrays.dense_builder.make_dense(_waiting(20))
     told: list[object] = []
     found = greedy(dense, told.append, deadline=Deadline(0.0), first=NEVER)
     assert found
@@ -175,7 +177,7 @@ def test_of_two_walls_the_nearer_one_counts() -> None:
         ended.append(within(Deadline.within(60.0), endless, "inner") or "")
         endless()
 
-    assert within(Deadline.within(0.05 - placer.deadline.GRACE), work, "outer") == "outer"
+    assert within(Deadline.within(0.05 - placer.base.deadline.GRACE), work, "outer") == "outer"
     assert ended == ["inner"]
 
 
@@ -196,4 +198,4 @@ def test_a_wall_breaks_off_again_what_was_swallowed() -> None:
         Swallows()
         endless()
 
-    assert within(Deadline.within(0.05 - placer.deadline.GRACE), work, "late") == "late"
+    assert within(Deadline.within(0.05 - placer.base.deadline.GRACE), work, "late") == "late"

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
+from placer.base.errors import PlacerError
 from placer.cli.pass_flags import configured
 from placer.cli.program import parser
-from placer.cluster import take
-from placer.errors import PlacerError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.unread_kinds import LIMITS
-from placer.preflight.checks import _OLDEST
+from placer.passes.cluster import take
+from placer.passes.preflight.checks import _OLDEST
 from tests.cluster.binaries import CRDS
 from tests.cluster.snapshots import ListServer
 from tests.support import Document

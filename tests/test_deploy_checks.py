@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from deploy.crds.placer.write import definition, structural
-from placer.manifests import Text, split, validate
+from placer.kube.manifests import Text, split, validate
 from tests.test_deploy import DEPLOY, one
 from tests.test_schemas import BAD, GOOD, POLICY
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from placer.cluster.reading.client import Client
-from placer.errors import UsageError
-from placer.extras import DISTRIBUTION, how_to_install
+from placer.base.errors import UsageError
+from placer.base.extras import DISTRIBUTION, how_to_install
+from placer.passes.cluster.reading.client import Client
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from placer.cli import main
-from placer.domains import domains_of, natural
+from placer.problem.domains import domains_of, natural
 from tests.support import Document, hyper_node, instance_of, node, pod, policy
 
 Capture = pytest.CaptureFixture[str]

@@ -26,9 +26,9 @@ LEFT: dict[str, tuple[int, int, int]] = {
     "models": (0, 0, 0),
     "placer": (8, 0, 1),
     "placer/cli": (1, 0, 0),
-    "placer/cluster": (1, 0, 0),
-    "placer/laboratory": (1, 0, 0),
-    "placer/preflight": (0, 0, 1),
+    "placer/passes/cluster": (1, 0, 0),
+    "placer/lab": (1, 0, 0),
+    "placer/passes/preflight": (0, 0, 1),
 }
 _WORDS = re.compile(
     r"\b(?:told|tells?|telling|sets? aside|setting aside|stays?|staying|go(?:es|ing)? on|beside|anew"
@@ -86,7 +86,7 @@ def texts() -> tuple[tuple[str, str, str], ...]:
         found += ((path, each) for each in paragraphs(path.read_text(encoding="utf-8")))
     for path in sorted((ROOT / "placer").rglob("*.py")):
         found += ((path, each) for each in texts_of_code(ast.parse(path.read_text(encoding="utf-8"))))
-    for path in sorted((ROOT / "placer/report/static").glob("*.js")):
+    for path in sorted((ROOT / "placer/answers/report/static").glob("*.js")):
         code = re.sub(r"^\s*(?://|\*|/\*).*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         strings = re.findall(r"\"([^\"\n]+)\"|`([^`]+)`", re.sub(r"\$\{[^}]*\}", "X", code))
         found += ((path, each) for pair in strings for each in pair)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from placer import executors
-from placer.errors import UsageError
-from placer.executors import open_executor
+from placer.base import executors
+from placer.base.errors import UsageError
+from placer.base.executors import open_executor
 from tests.executing import (
     is_interrupted,
     process_id,
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 #: Opens a local executor, has a worker write its id into the file given, and waits.
 PARENT = """
 import sys
-from placer.executors import open_executor
+from placer.base.executors import open_executor
 from tests.executing import writes_its_id_and_sleeps
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from placer import words
-from placer.result import Termination, Verdict
-from placer.words import prover_word, value_word
+from placer.base import words
+from placer.base.words import prover_word, value_word
+from placer.problem.result import Termination, Verdict
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "models" / "glossary.md").read_text()

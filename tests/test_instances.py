@@ -20,11 +20,11 @@ import pytest
 import yaml
 
 from placer.cli import main
-from placer.instance import Instance
-from placer.placement import MAXIMISED, Score
-from placer.read import read, read_placement
-from placer.score import placed_weight, score
-from placer.verify import RULES, verify
+from placer.problem import Instance
+from placer.problem.placement import MAXIMISED, Score
+from placer.problem.reading import read, read_placement
+from placer.rules import RULES, verify
+from placer.rules.scoring import placed_weight, score
 from tests.examples import every
 from tests.oracle import best as best_of_all
 from tests.oracle import binds, placements

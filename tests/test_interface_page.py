@@ -11,23 +11,23 @@ import jsonschema
 import pytest
 import yaml
 
-from placer import errors
-from placer.audit.groups import AuditEntry, Quality, Standing
+from placer.answers.audit.groups import AuditEntry, Quality, Standing
+from placer.answers.explain.explanation import Explanation
+from placer.answers.explain.jobs import JobAnswer, JobFits
+from placer.base import errors
+from placer.base.codes import FINDINGS, REASONS
+from placer.base.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
-from placer.cluster.planning.gang_outcome import GangState
-from placer.codes import FINDINGS, REASONS
-from placer.configuration import OPTIONS, read_configuration
-from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
-from placer.explain.explanation import Explanation
-from placer.explain.jobs import JobAnswer, JobFits
-from placer.instance import GroupKey
 from placer.kube.kinds import BY_ATTRIBUTE
-from placer.laboratory.compare import ComparisonRow
-from placer.laboratory.placement_metrics import Victims
-from placer.laboratory.sweep.records import KEY, RunRecord
-from placer.preflight import CheckResult, CheckState
-from placer.scheduling_pass import Pass, PassOptions
+from placer.lab.comparing import ComparisonRow
+from placer.lab.placement_metrics import Victims
+from placer.lab.sweep.records import KEY, RunRecord
+from placer.passes.cluster.planning.gang_outcome import GangState
+from placer.passes.configuration import OPTIONS, read_configuration
+from placer.passes.preflight import CheckResult, CheckState
+from placer.passes.scheduling_pass import Pass, PassOptions
+from placer.problem import GroupKey
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")

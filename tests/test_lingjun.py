@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from placer.instance.instance_builder import make_instance
-from placer.manifests import load
-from placer.read import read_placement
-from placer.verify import verify
+from placer.kube.manifests import load
+from placer.problem.instance_builder import make_instance
+from placer.problem.reading import read_placement
+from placer.rules import verify
 
 FOLDER = Path(__file__).parent.parent / "instances" / "lingjun"
 

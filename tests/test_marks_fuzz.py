@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 import placer
-from placer.instance import GroupKey, Instance, Key
-from placer.instance.instance_builder import make_instance
+from placer.answers.making_room import preempt
+from placer.kube.manifests import from_documents, validate
 from placer.kube.marks import MARKS, Mark, Meaning, Place
-from placer.manifests import from_documents, validate
-from placer.preempt import preempt
-from placer.verify import verify
+from placer.problem import GroupKey, Instance, Key
+from placer.problem.instance_builder import make_instance
+from placer.rules import verify
 
 TINY = Path(placer.__file__).parent.parent / "instances" / "tiny"
 FILES = sorted(path for path in TINY.glob("*.yaml") if ".best." not in path.name)

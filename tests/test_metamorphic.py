@@ -18,18 +18,18 @@ from typing import Any
 
 import pytest
 
+from placer.answers.solving import solve
+from placer.base.quantity import CPU, Resources, parse
 from placer.cli import main
-from placer.instance import Constraints, Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
-from placer.instance.problem import LEVELS
-from placer.laboratory.generate import generate
-from placer.methods.process import ProcessEnd, ProcessResult
-from placer.outcome import Outcome
-from placer.placement import Placement, Score, Value, better
-from placer.quantity import CPU, Resources, parse
-from placer.result import Result, Verdict
-from placer.score import score
-from placer.solve import solve
-from placer.verify import verify
+from placer.lab.generate import generate
+from placer.problem import Constraints, Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
+from placer.problem.instance import LEVELS
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement, Score, Value, better
+from placer.problem.result import Result, Verdict
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.process import ProcessEnd, ProcessResult
 from tests.shrink import describe
 from tests.tiny import Tiny, tiny
 from tests.world import GPU, World, hard, port
@@ -47,7 +47,7 @@ def _search_here(monkeypatch: pytest.MonkeyPatch) -> None:
             ProcessEnd.RETURNED, getattr(importlib.import_module(module), function)(*arguments, on_event)
         )
 
-    monkeypatch.setattr("placer.methods.process.run_apart", run_here)
+    monkeypatch.setattr("placer.search.process.run_apart", run_here)
 
 
 def answered(instance: Instance, method: str = "exact") -> Result:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.metrics import LoopMetrics
-from placer.result import Reason
-from placer.scheduling_pass import Pass, PassOptions
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.passes.cluster.planning.binding_plan import PlannedBinding
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.metrics import LoopMetrics
+from placer.passes.scheduling_pass import Pass, PassOptions
+from placer.problem.result import Reason
 from tests.world import World
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

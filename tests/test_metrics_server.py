@@ -14,12 +14,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from placer import metrics_server
+from placer.base.errors import UsageError
+from placer.base.version import __version__
 from placer.cli.inspection import Inspection
-from placer.errors import UsageError
-from placer.metrics import LoopMetrics
-from placer.metrics_server import MetricsServer
-from placer.version import __version__
+from placer.passes import metrics_server
+from placer.passes.metrics import LoopMetrics
+from placer.passes.metrics_server import MetricsServer
 from tests.waiting import wait_until
 
 #: Seconds.

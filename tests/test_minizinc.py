@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import placer
-from placer.instance import Instance
-from placer.instance.numa import NumaDemand, NumaNode
-from placer.placement import Score
-from placer.score import score
-from placer.verify import verify
+from placer.problem import Instance
+from placer.problem.numa import NumaDemand, NumaNode
+from placer.problem.placement import Score
+from placer.rules import verify
+from placer.rules.scoring import score
 from tests.examples import examples, seed_blocks
 from tests.minizinc import MODELS, ask, ask_data, in_order, minizinc
 from tests.numa_drawn import demands, nodes

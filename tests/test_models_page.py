@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.instance import Instance, Key
-from placer.placement import Placement
-from placer.score import LEVEL_SCORES, score
-from placer.verify import RULES, verify
+from placer.problem import Instance, Key
+from placer.problem.placement import Placement
+from placer.rules import RULES, verify
+from placer.rules.scoring import LEVEL_SCORES, score
 from tests.oracle import best
 
 ROOT = Path(__file__).parent.parent
@@ -52,8 +52,8 @@ def test_every_rule_has_its_row_and_its_formula_in_the_order_of_the_judge() -> N
 @pytest.mark.parametrize("row", RULE_ROWS, ids=lambda row: str(row[0]))
 def test_a_rule_is_where_the_page_says(row: list[str]) -> None:
     rule, name = row[0], name_in(row[1])
-    exact = functions(*(ROOT / "placer/methods/exact").glob("*.py"), ROOT / "placer/dense/dense_builder.py")
-    milp = functions(ROOT / "placer/methods/milp/constraints.py")
+    exact = functions(*(ROOT / "placer/search/exact").glob("*.py"), ROOT / "placer/arrays/dense_builder.py")
+    milp = functions(ROOT / "placer/search/milp/constraints.py")
     words = re.findall(r"`(\w+)`", row[2])
     assert any(word in exact for word in words)
     assert name in milp or "NodeAmounts" in words, "it has a constraint, or is counted as resources are"
@@ -70,7 +70,7 @@ def test_the_model_states_the_rules_in_the_same_order() -> None:
 
 @pytest.mark.parametrize("row", LEVEL_ROWS, ids=lambda row: str(row[2]))
 def test_a_value_is_where_the_page_says(row: list[str]) -> None:
-    exact = functions(ROOT / "placer/methods/exact/objective.py")
+    exact = functions(ROOT / "placer/search/exact/objective.py")
     assert name_in(row[3]) in exact
     assert f"function var int: {name_in(row[3])}_value(" in MODEL
     if row[1]:
@@ -83,7 +83,7 @@ def test_the_page_of_a_formulation_names_the_modules_of_its_package(method: str)
     page = (ROOT / "models" / f"{method}.md").read_text(encoding="utf-8")
     cells = re.findall(r"^\| ((?:`\w+\.py`(?:, )?)+) \|", page, re.MULTILINE)
     named = [module for cell in cells for module in re.findall(r"`(\w+\.py)`", cell)]
-    there = [path.name for path in (ROOT / "placer/methods" / method).rglob("*.py") if path.name != "__init__.py"]
+    there = [path.name for path in (ROOT / "placer/search" / method).rglob("*.py") if path.name != "__init__.py"]
     assert sorted(named) == sorted(there)
 
 

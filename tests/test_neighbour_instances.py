@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from placer.instance import Instance
-from placer.laboratory.policies.mimicry import mimic
-from placer.read import read
-from placer.score import score
-from placer.solve import solve
-from placer.verify import verify
+from placer.answers.solving import solve
+from placer.lab.policies.mimicry import mimic
+from placer.problem import Instance
+from placer.problem.reading import read
+from placer.rules import verify
+from placer.rules.scoring import score
 from tests.oracle import best
 from tests.support import instance_of
 

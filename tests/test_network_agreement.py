@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from placer.instance import Instance
-from placer.placement import Placement, Score
-from placer.score import score
-from placer.verify import verify
+from placer.problem import Instance
+from placer.problem.placement import Placement, Score
+from placer.rules import verify
+from placer.rules.scoring import score
 from tests.everything import plainly
 from tests.examples import exhaustive, seed_blocks
 from tests.oracle import best, binds

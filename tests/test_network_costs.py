@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from placer.base.errors import BadInstance, UsageError
 from placer.cli import main
-from placer.errors import BadInstance, UsageError
-from placer.instance import Key
-from placer.network_costs import CostReport, read_costs
-from placer.read import read
+from placer.problem import Key
+from placer.problem.reading import read
+from placer.topology.network_costs import CostReport, read_costs
 from tests.support import node, pod, policy
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"

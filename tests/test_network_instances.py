@@ -15,8 +15,8 @@ import pytest
 import yaml
 from ortools.sat.python import cp_model
 
-from placer.quantity import NANO, Resources, parse
-from placer.read import read
+from placer.base.quantity import NANO, Resources, parse
+from placer.problem.reading import read
 from tests.kep import ONLINE_BOUTIQUE
 
 FOLDER = Path(__file__).parent.parent / "instances" / "network"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import placer
-from placer.instance import Dependency, Instance
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import Generated, generate
-from placer.manifests import from_documents, validate
-from placer.placement import Placement
-from placer.score import score
-from placer.verify import verify
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import Generated, generate
+from placer.problem import Dependency, Instance
+from placer.problem.instance_builder import make_instance
+from placer.problem.placement import Placement
+from placer.rules import verify
+from placer.rules.scoring import score
 
 ROOT = Path(__file__).parent.parent
 

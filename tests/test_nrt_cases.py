@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from placer.instance import Key
-from placer.instance.numa import TopologyManager
-from placer.quantity import Resources, format_amount
+from placer.base.quantity import Resources, format_amount
+from placer.problem import Key
+from placer.problem.numa import TopologyManager
 from tests.support import Document, instance_of, node, pod
 
 CASES = {

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from placer.dense.admission_orders import Orders, find_order
-from placer.dense.packed_kubelet import PackedKubelet
-from placer.instance import Instance, Key
-from placer.instance.numa import NumaNode
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement
-from placer.read import read
-from placer.score import score
-from placer.verify import verify
+from placer.arrays.admission_orders import Orders, find_order
+from placer.arrays.packed_kubelet import PackedKubelet
+from placer.problem import Instance, Key
+from placer.problem.numa import NumaNode
+from placer.problem.placement import Placement
+from placer.problem.reading import read
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.numa.binding_order import aligned
 from tests.oracle import best, binds
 
 FOLDER = Path(__file__).parent.parent / "instances" / "numa"

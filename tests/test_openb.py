@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.manifests import load
+from placer.kube.manifests import load
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
 
 FOLDER = Path(__file__).parent.parent / "instances" / "openb"
 

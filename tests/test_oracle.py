@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from placer.instance import Instance
-from placer.placement import Score
-from placer.verify import verify
+from placer.problem import Instance
+from placer.problem.placement import Score
+from placer.rules import verify
 from tests.everything import everything, plainly
 from tests.examples import exhaustive
 from tests.oracle import best, binds

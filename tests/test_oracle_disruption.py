@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from placer.instance import GroupKey, Instance, Key, PodState
-from placer.placement import Placement, Score, better
-from placer.verify import verify
+from placer.problem import GroupKey, Instance, Key, PodState
+from placer.problem.placement import Placement, Score, better
+from placer.rules import verify
 from tests.everything import plainly_preempting
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting, only_for

@@ -9,11 +9,11 @@ from itertools import permutations, product
 
 import pytest
 
-from placer.instance import Instance
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement, Score, better
-from placer.score import score
-from placer.verify import verify
+from placer.problem import Instance
+from placer.problem.placement import Placement, Score, better
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.numa.binding_order import aligned
 from tests.numa_naive import replayed
 from tests.oracle import best, binds
 from tests.shrink import describe, shrink

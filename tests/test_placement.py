@@ -2,9 +2,9 @@ from itertools import pairwise
 
 import pytest
 
-from placer.instance import Key, Policy
-from placer.placement import Binding, Placement, Value, better
-from placer.score import score
+from placer.problem import Key, Policy
+from placer.problem.placement import Binding, Placement, Value, better
+from placer.rules.scoring import score
 from tests.world import World, soft
 
 

@@ -6,11 +6,11 @@ import threading
 from datetime import UTC, datetime
 from typing import Any
 
-from placer.cluster.reading.snapshot import Snapshot
-from placer.instance import GroupKey
-from placer.preempt_pass import _RoomMaker
-from placer.scheduling_pass import Pass, PassOptions, ReadCluster, Session, lasting_answer
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.passes.preempt_pass import _RoomMaker
+from placer.passes.scheduling_pass import Pass, PassOptions, ReadCluster, Session, lasting_answer
+from placer.problem import GroupKey
 from tests.support import instance_of, node, pod
 
 

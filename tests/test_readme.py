@@ -46,7 +46,7 @@ def test_the_commands_that_need_a_cluster_only_read() -> None:
 
 
 def test_the_figures_of_other_schedulers_are_those_of_the_page_about_them() -> None:
-    """Which ``tests/laboratory/test_compare_shipped.py`` computes."""
+    """Which ``tests/lab/test_compare_shipped.py`` computes."""
     page = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
     rows = {"kube-scheduler": "kube-default", "Volcano": "volcano", "placer": "auto"}
     for name, policy in rows.items():

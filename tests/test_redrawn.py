@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from placer.laboratory.generate.objects import GPU
-from placer.placement import Placement
-from placer.read import read, read_placement
-from placer.score import placed_weight
-from placer.verify import verify
+from placer.lab.generate.objects import GPU
+from placer.problem.placement import Placement
+from placer.problem.reading import read, read_placement
+from placer.rules import verify
+from placer.rules.scoring import placed_weight
 from tests.benchmarks.redrawn import FAMILIES, Drawn, ShippedNode, draw, filled_nodes, main
 
 #: Nodes of each family, and HyperNodes: spines with their leaves below one core.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
+from placer.base.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("placer", "models", "tests", "deploy", "instances", "docs", ".ci")

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from placer.cli import main
-from placer.read import read
+from placer.problem.reading import read
 from tests.support import DATA, listing
 
 REPORTS = DATA / "reports"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.snapshot import Snapshot
-from placer.saved_passes import SavedPasses
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.passes.saved_passes import SavedPasses
 from tests.cluster.snapshots import snapshot_of
 from tests.support import node
 
@@ -58,7 +58,7 @@ def test_what_cannot_be_written_leaves_nothing_behind(
         target.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("placer.manifests.dump", full)
+    monkeypatch.setattr("placer.kube.manifests.dump", full)
     with pytest.raises(OSError, match="No space left"):
         SavedPasses(tmp_path).save(snapshot, {})
     assert list(tmp_path.iterdir()) == []

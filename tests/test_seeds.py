@@ -15,22 +15,22 @@ import numpy as np
 import pytest
 import yaml
 
+from placer.answers.document import placement_document
+from placer.answers.solving import solve
 from placer.cli import main
-from placer.document import placement_document
-from placer.instance import Instance
-from placer.instance.workload_sorts import ALGORITHMS
-from placer.laboratory.policies.framework import ClusterState
-from placer.laboratory.policies.mimicry import run
-from placer.laboratory.policies.network_aware import Overhead
-from placer.laboratory.policies.volcano.jobs import TOP, HyperNodesInfo, Wanted, read_jobs
-from placer.laboratory.policies.volcano.topology import TopologyAware, TopologyWeights
-from placer.placement import Placement
-from placer.read import read
-from placer.result import Result, Verdict
-from placer.score import score
-from placer.solve import solve
-from placer.verify import verify
-from tests.instance.test_workload_sorts import TABLE
+from placer.lab.policies.framework import ClusterState
+from placer.lab.policies.mimicry import run
+from placer.lab.policies.network_aware import Overhead
+from placer.lab.policies.volcano.jobs import TOP, HyperNodesInfo, Wanted, read_jobs
+from placer.lab.policies.volcano.topology import TopologyAware, TopologyWeights
+from placer.problem import Instance
+from placer.problem.placement import Placement
+from placer.problem.reading import read
+from placer.problem.result import Result, Verdict
+from placer.problem.workload_sorts import ALGORITHMS
+from placer.rules import verify
+from placer.rules.scoring import score
+from tests.problem.test_workload_sorts import TABLE
 from tests.support import instance_of
 
 ROOT = Path(__file__).parent.parent

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 import placer
-from placer.dense import Dense, Solution
-from placer.errors import UsageError, VerificationFailed
-from placer.instance import Instance, Key
-from placer.methods import process
-from placer.methods.events import Improved, SearchOptions
-from placer.placement import Placement
-from placer.preempt import preempt
-from placer.result import Bound, Termination, TracePoint, Verdict
-from placer.solve import SEARCH, solve
-from placer.verify import verify
+from placer.answers.making_room import preempt
+from placer.answers.solving import SEARCH, solve
+from placer.arrays import Dense, Solution
+from placer.base.errors import UsageError, VerificationFailed
+from placer.problem import Instance, Key
+from placer.problem.placement import Placement
+from placer.problem.result import Bound, Termination, TracePoint, Verdict
+from placer.rules import verify
+from placer.search import process
+from placer.search.events import Improved, SearchOptions
 from tests.support import instance_of, node, policy
 from tests.world import World, hard
 
@@ -73,7 +73,7 @@ def test_a_search_goes_on_from_an_earlier_answer_with_what_is_proved_of_it(monke
     assert (first.verdict, solve(instance, method="greedy").verdict) == (Verdict.OPTIMAL, Verdict.FEASIBLE)
     second = solve(instance, method="greedy", earlier=first)
     assert (second.verdict, second.placement) == (Verdict.OPTIMAL, first.placement)
-    monkeypatch.setattr("placer.methods.greedy.multi_start.greedy", lambda *_: Solution())
+    monkeypatch.setattr("placer.search.greedy.multi_start.greedy", lambda *_: Solution())
     third = solve(instance, method="greedy", earlier=first)
     assert (third.verdict, third.placement) == (Verdict.OPTIMAL, first.placement)
     assert not solve(instance, method="greedy").placement.bindings  # type: ignore[union-attr]
@@ -94,7 +94,7 @@ def test_an_interrupt_before_there_is_an_answer_is_one(monkeypatch: pytest.Monke
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("placer.methods.greedy.multi_start._run", interrupt)
+    monkeypatch.setattr("placer.search.greedy.multi_start._run", interrupt)
     with pytest.raises(KeyboardInterrupt):
         solve(two_gangs())
 
@@ -132,7 +132,7 @@ def test_what_a_search_found_survives_its_end(
     search(name)
     found: list[TracePoint] = []
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (3600 if found else 0))
-    monkeypatch.setattr("placer.deadline.time", clock)
+    monkeypatch.setattr("placer.base.deadline.time", clock)
     world = World()
     world.node("a")
     world.pod("one")
@@ -231,7 +231,7 @@ def test_what_lower_priorities_had_is_there_when_the_search_is_cut(monkeypatch: 
         return process.ProcessResult(process.ProcessEnd.KILLED)
 
     monkeypatch.setattr(process, "run_apart", search)
-    monkeypatch.setattr("placer.methods.greedy.multi_start.greedy", lambda dense, *_: dense.solution(_lowest_first()))
+    monkeypatch.setattr("placer.search.greedy.multi_start.greedy", lambda dense, *_: dense.solution(_lowest_first()))
     result = solve(instance, time_limit=300)
     assert before
     assert result.placement is not None

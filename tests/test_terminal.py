@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from placer.answers.progress import Progress
 from placer.cli import main
-from placer.progress import Progress
-from placer.result import TracePoint
+from placer.problem.result import TracePoint
 from tests.support import instance_of, node, pod
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -109,7 +109,7 @@ def progress(monkeypatch: pytest.MonkeyPatch) -> Progress:
 
 
 def drawn(progress: Progress, monkeypatch: pytest.MonkeyPatch, now: float) -> str:
-    monkeypatch.setattr("placer.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("placer.answers.progress.time.monotonic", lambda: now)
     return progress._line().plain
 
 
@@ -123,7 +123,7 @@ def test_the_countdown_moves_where_nothing_happens(progress: Progress, monkeypat
 def test_it_is_drawn_again_and_again() -> None:
     """Without a word from the search: what draws it is a clock of its own."""
     program = (
-        "import sys, time\nfrom placer.progress import Progress\n"
+        "import sys, time\nfrom placer.answers.progress import Progress\n"
         "with Progress(quiet=False, began=time.monotonic(), limit=600) as progress:\n"
         "    progress.phase('waiting')\n    sys.stdin.read()\n"
     )

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from placer.gpus import gpus_in
-from placer.instance import Instance, PodState
-from placer.placement import Binding, Placement, Step
-from placer.verify import verify
+from placer.problem import Instance, PodState
+from placer.problem.gpus import gpus_in
+from placer.problem.placement import Binding, Placement, Step
+from placer.rules import verify
 from tests.benchmarks import victims
 from tests.benchmarks.filled import filled
 from tests.benchmarks.victims import FAMILIES, METHODS, OURS, Limits, Run, carry_out, enough, judged, planned, tables

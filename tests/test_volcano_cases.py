@@ -12,12 +12,12 @@ from functools import cache
 
 import pytest
 
-from placer.methods import METHODS
-from placer.placement import Placement, better
-from placer.result import Result, Verdict
-from placer.score import score
-from placer.solve import solve
-from placer.verify import verify
+from placer.answers.solving import solve
+from placer.problem.placement import Placement, better
+from placer.problem.result import Result, Verdict
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search import METHODS
 from tests.support import volcano_case, volcano_cases
 
 #: Every word that may stand under ``expected``; each is checked below.

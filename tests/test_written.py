@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from placer import instance as room
-from placer.instance.problem import NO_TIER
-from placer.quantity import Resources
+from placer import problem as room
+from placer.base.quantity import Resources
+from placer.problem.instance import NO_TIER
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.written import written
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
-from placer.instance import Dependency, GroupKey, Instance, Key, NetworkTopology, PodState, Policy, SubGroupPolicy
-from placer.instance.communication import REGION_LABEL, ZONE_LABEL
-from placer.instance.problem import LEVELS, NO_TIER
+from placer.problem import Dependency, GroupKey, Instance, Key, NetworkTopology, PodState, Policy, SubGroupPolicy
+from placer.problem.communication import REGION_LABEL, ZONE_LABEL
+from placer.problem.instance import LEVELS, NO_TIER
 from tests.world import COSCHEDULING, GPU, VOLCANO, World, hard, port, soft
 
 #: Most pending pods by number of nodes, so that everything can be tried.

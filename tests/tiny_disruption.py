@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from placer.instance import GroupKey, HyperNode, Instance, Key, PodState, Queue, SubGroupPolicy
-from placer.instance.problem import DisruptionBudget
-from placer.instance.what_if import losing, without
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.problem import GroupKey, HyperNode, Instance, Key, PodState, Queue, SubGroupPolicy
+from placer.problem.instance import DisruptionBudget
+from placer.problem.what_if import losing, without
 from tests.tiny import Tiny, TinyMaker, TinyNetworkMaker
 from tests.tiny_neighbours import with_neighbours
 from tests.world import GPU, hard

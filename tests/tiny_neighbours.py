@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from placer.instance import Constraints, GroupKey, Instance, Node, Pod, PodState, Requirement, Toleration
-from placer.instance.neighbours import (
+from placer.problem import Constraints, GroupKey, Instance, Node, Pod, PodState, Requirement, Toleration
+from placer.problem.neighbours import (
     NO_NEIGHBOURS,
     AffinityTerm,
     ChildJob,

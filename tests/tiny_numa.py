@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from placer.instance import Instance, Node, Pod, PodState
-from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.instance.numa.numa_values import UNKNOWN
-from placer.quantity import CPU, Resources
+from placer.base.quantity import CPU, Resources
+from placer.problem import Instance, Node, Pod, PodState
+from placer.problem.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
+from placer.problem.numa.numa_values import UNKNOWN
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import GPU
 

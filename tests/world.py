@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from placer.instance import (
+from placer.base.quantity import CPU, PODS, Resources
+from placer.problem import (
     AppGroup,
     Constraints,
     Dependency,
@@ -31,8 +32,8 @@ from placer.instance import (
     Toleration,
     TopologyTree,
 )
-from placer.instance.communication import REGION_LABEL, ZONE_LABEL
-from placer.instance.neighbours import (
+from placer.problem.communication import REGION_LABEL, ZONE_LABEL
+from placer.problem.neighbours import (
     NO_NEIGHBOURS,
     AffinityTerm,
     ChildJob,
@@ -41,9 +42,8 @@ from placer.instance.neighbours import (
     PodSelector,
     SpreadLimit,
 )
-from placer.instance.network_topologies import areas_of
-from placer.instance.numa import NumaDemand, NumaNode, Stage
-from placer.quantity import CPU, PODS, Resources
+from placer.problem.network_topologies import areas_of
+from placer.problem.numa import NumaDemand, NumaNode, Stage
 
 GPU = "nvidia.com/gpu"
 VOLCANO = "scheduling.volcano.sh"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from placer.document import CostListDocument, PlacementDocument, QueueListDocument
+from placer.answers.document import CostListDocument, PlacementDocument, QueueListDocument
 
 #: Schema to the document that it describes.
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {

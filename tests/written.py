@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 
-from placer.instance import Instance
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.problem import Instance
 
 __all__ = ["written"]
 
 
 def written(instance: Instance) -> str:
-    """The instance as an expression over the names of ``placer.instance``; what has its default is left out."""
+    """The instance as an expression over the names of ``placer.problem``; what has its default is left out."""
     return f"instance = {_text(instance, '')}"
 
 

@@ -1,11 +1,11 @@
-"""Every code of a catalogue in ``placer.codes``: meaning, a message as an example, and what to do."""
+"""Every code of a catalogue in ``placer.base.codes``: meaning, a message as an example, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from placer.codes import CONDITIONS, EVENTS, FINDINGS, REASONS, Code
+from placer.base.codes import CONDITIONS, EVENTS, FINDINGS, REASONS, Code
 
 __all__ = ["PARTS"]
 

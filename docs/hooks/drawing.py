@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from placer.instance import Instance, Key, Pod, PodState
-from placer.placement import Placement
+from placer.problem import Instance, Key, Pod, PodState
+from placer.problem.placement import Placement
 
 #: Colours that groups take in turn.
 COLOURS = 6

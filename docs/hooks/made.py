@@ -20,7 +20,7 @@ import shipped
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from placer.report.palette import declarations
+from placer.answers.report.palette import declarations
 
 ROOT = Path(__file__).parents[2]
 _PLACE = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)

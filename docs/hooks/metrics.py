@@ -11,7 +11,7 @@ def as_markdown() -> str:
 
 
 def _rows() -> Iterator[str]:
-    from placer.metrics import LoopMetrics  # needs the extra `cluster`
+    from placer.passes.metrics import LoopMetrics  # needs the extra `cluster`
 
     for collector in LoopMetrics("placer").registry._collector_to_names:
         labels = ",".join(getattr(collector, "_labelnames", ()))

@@ -12,14 +12,14 @@ from pathlib import Path
 from drawing import GAP, HEAD, ROW, Look, box, cluster, colours_of, figure, line, text, waiting
 
 import placer
-from placer.instance import Instance, Key
-from placer.instance.numa import TopologyManager
-from placer.laboratory.figures.content import FIGURES, make_figure
-from placer.laboratory.figures.drawing import draw
-from placer.laboratory.figures.measured import read_runs
-from placer.laboratory.policies.mimicry import run as mimicked
-from placer.placement import Placement
-from placer.words import value_word
+from placer.base.words import value_word
+from placer.lab.figures.content import FIGURES, make_figure
+from placer.lab.figures.drawing import draw
+from placer.lab.figures.measured import read_runs
+from placer.lab.policies.mimicry import run as mimicked
+from placer.problem import Instance, Key
+from placer.problem.numa import TopologyManager
+from placer.problem.placement import Placement
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"

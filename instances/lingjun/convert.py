@@ -16,10 +16,10 @@ import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
-from placer.laboratory.generate import bindings
-from placer.laboratory.generate.carving import Fabric
-from placer.laboratory.generate.clos_fabric import Cluster, PlantedOptions, plant
-from placer.manifests import dump
+from placer.kube.manifests import dump
+from placer.lab.generate import bindings
+from placer.lab.generate.carving import Fabric
+from placer.lab.generate.clos_fabric import Cluster, PlantedOptions, plant
 
 HERE = Path(__file__).parent
 TABLE = HERE / "lingjun2023_topo.csv.gz"

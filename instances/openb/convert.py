@@ -17,8 +17,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from placer.laboratory.generate.random_source import RandomSource
-from placer.manifests import dump
+from placer.kube.manifests import dump
+from placer.lab.generate.random_source import RandomSource
 
 HERE = Path(__file__).parent
 GPU = "nvidia.com/gpu"

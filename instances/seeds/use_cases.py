@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from placer.laboratory.generate.random_source import RandomSource
-from placer.manifests import dump
+from placer.kube.manifests import dump
+from placer.lab.generate.random_source import RandomSource
 
 GPU, CX7, BF3 = "nvidia.com/gpu", "rdma/cx7", "rdma/bf3"
 NPU = "huawei.com/Ascend910"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.dense import Call, Dense, DenseNetwork
-from placer.dense.model import IntArray
+from placer.arrays import Call, Dense, DenseNetwork
+from placer.arrays.model import IntArray
 
 __all__ = ["CallCosts", "standing_cost"]
 

@@ -16,11 +16,11 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from placer.arrays import Dense, DenseScope
+from placer.arrays.model import FloatArray
 from placer.bounds.call_costs import CallCosts, standing_cost
 from placer.bounds.standalone import ArrayCache, BoolArray, IntArray, RoomMeasure, StandaloneLimits
-from placer.dense import Dense, DenseScope
-from placer.dense.model import FloatArray
-from placer.placement import MAXIMISED
+from placer.problem.placement import MAXIMISED
 
 __all__ = [
     "MOST_SIZES",

@@ -17,6 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placer.arrays import Dense
+from placer.arrays.model import FloatArray
+from placer.arrays.symmetry import partition_rows
+from placer.base.deadline import NEVER, Deadline
+from placer.base.linear import IntegerProgram, Row
 from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
 from placer.bounds.standalone import (
     BoolArray,
@@ -29,11 +34,6 @@ from placer.bounds.standalone import (
     SubGroupPods,
     cheapest,
 )
-from placer.deadline import NEVER, Deadline
-from placer.dense import Dense
-from placer.dense.model import FloatArray
-from placer.linear import IntegerProgram, Row
-from placer.symmetry import partition_rows
 
 __all__ = ["Cuts", "NodeClasses", "Terms", "lp_bounds"]
 

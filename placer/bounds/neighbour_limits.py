@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.dense.dense_neighbours import ANY_NUMBER
+from placer.arrays.dense_neighbours import ANY_NUMBER
 
 if TYPE_CHECKING:
-    from placer.dense import Dense, DenseScope
-    from placer.dense.dense_neighbours import Attraction, DenseNeighbours, Repulsion, SpreadRow
-    from placer.dense.model import BoolArray, IntArray
+    from placer.arrays import Dense, DenseScope
+    from placer.arrays.dense_neighbours import Attraction, DenseNeighbours, Repulsion, SpreadRow
+    from placer.arrays.model import BoolArray, IntArray
 
 __all__ = ["NeighbourLimits"]
 

@@ -25,11 +25,11 @@ from functools import cached_property
 
 import numpy as np
 
+from placer.arrays import Call, Dense, DenseNetwork
+from placer.arrays.model import BoolArray, FloatArray, IntArray
+from placer.arrays.symmetry import grouped
+from placer.base.linear import IntegerProgram, Row
 from placer.bounds.call_costs import CallCosts, standing_cost
-from placer.dense import Call, Dense, DenseNetwork
-from placer.dense.model import BoolArray, FloatArray, IntArray
-from placer.linear import IntegerProgram, Row
-from placer.symmetry import grouped
 
 __all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts"]
 

@@ -15,10 +15,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from placer.arrays import Dense
+from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.symmetry import GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 from placer.bounds.neighbour_limits import NeighbourLimits
-from placer.dense import Dense
-from placer.dense.model import BoolArray, IntArray
-from placer.symmetry import GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 
 __all__ = [
     "ArrayCache",
@@ -113,8 +113,8 @@ MOST_SETS = 48
 
 
 class Shapes:
-    """Shapes of pods (:func:`placer.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there), all
-    int64.
+    """Shapes of pods (:func:`placer.arrays.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there),
+    all int64.
 
     ``of_class``, ``of_node``: the shape of each class, the kind of each node. ``request``, ``free``: shape (shapes,
     resources) and (kinds, resources), scaled; room that pods can use (:func:`usable`). ``weight``, ``mask``: shape
@@ -252,7 +252,7 @@ class _DomainRooms:
         return self._within[key]
 
     def _tops(self, region: Region) -> Within:
-        """As :meth:`placer.dense.Dense.limit_domains`, without domains that have no node."""
+        """As :meth:`placer.arrays.Dense.limit_domains`, without domains that have no node."""
         if region is None:
             return Within(np.array([0]), np.array([len(self.dense.nodes)]))
         tree, (limit, anchor) = self.dense.domains, region
@@ -312,7 +312,7 @@ class SubGroupPods:
 
 @dataclass(frozen=True)
 class EqualGroups:
-    """Equal groups; needs as in :class:`placer.dense.DenseGroup`.
+    """Equal groups; needs as in :class:`placer.arrays.DenseGroup`.
 
     ``sub_groups``: of each group, its pods in no subgroup as one of them. ``members``: per group its classes, in the
     order of the subgroups.

@@ -6,18 +6,18 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import duration
+from placer.base.errors import ClusterError, UsageError
+from placer.base.words import and_list, counted, some
 from placer.cli.signals import StopSignals
 from placer.cli.snapshotting import add_lease, lease_of
-from placer.configuration import OPTIONS
-from placer.deadline import duration
-from placer.errors import ClusterError, UsageError
-from placer.terminal import headed, is_edited, say, tell
-from placer.words import and_list, counted, some
+from placer.cli.terminal import headed, is_edited, say, tell
+from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
-    from placer.cluster.planning.disruption_plan import DisruptionReport
-    from placer.result import Result
-    from placer.scheduling_pass import MakePass, Pass, PassOptions
+    from placer.passes.cluster.planning.disruption_plan import DisruptionReport
+    from placer.passes.scheduling_pass import MakePass, Pass, PassOptions
+    from placer.problem.result import Result
 
 __all__ = ["add_apply", "apply_plan", "check_apply", "disruption_document"]
 
@@ -46,7 +46,7 @@ def add_apply(parser: argparse.ArgumentParser) -> None:
 
 def check_apply(options: argparse.Namespace) -> None:
     """Refuse a plan of edited input, or for pods of other schedulers, with :class:`UsageError`."""
-    from placer.instance import ANY_SCHEDULER
+    from placer.problem import ANY_SCHEDULER
 
     if not options.apply:
         return
@@ -61,9 +61,9 @@ def check_apply(options: argparse.Namespace) -> None:
 
 def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
     """Make, show and carry out a plan under the Lease; not to its end: :class:`ClusterError`."""
-    from placer.cluster import Client
-    from placer.progress import Progress
-    from placer.scheduling_pass import Pass, Session, run_pass
+    from placer.answers.progress import Progress
+    from placer.passes.cluster import Client
+    from placer.passes.scheduling_pass import Pass, Session, run_pass
 
     done = Pass(_pass_options(options))
     client = Client.connect(options.kubeconfig, options.context)
@@ -90,8 +90,8 @@ def _undecided(done: Pass) -> str:
 
 
 def _pass_options(options: argparse.Namespace) -> PassOptions:
-    from placer.cluster.writing.making_room import EvictionOptions
-    from placer.scheduling_pass import PassOptions
+    from placer.passes.cluster.writing.making_room import EvictionOptions
+    from placer.passes.scheduling_pass import PassOptions
 
     return PassOptions(
         scheduler_name=options.scheduler_name or "placer",
@@ -129,7 +129,7 @@ def _tell(options: argparse.Namespace, done: Pass) -> None:
 
 
 def _document(done: Pass) -> dict[str, Any]:
-    from placer.cluster.planning.disruption_plan import DisruptionReport
+    from placer.passes.cluster.planning.disruption_plan import DisruptionReport
 
     report = done.report.disruption or DisruptionReport()
     bound = {str(bind.pod): bind.node for gang in done.bound.gangs for bind in gang.bound}

@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import duration
+from placer.base.errors import UsageError
+from placer.base.table import Column, tables
+from placer.base.words import and_list, counted, some
 from placer.cli.sources import SECONDS, add_source, source
-from placer.deadline import duration
-from placer.errors import UsageError
-from placer.methods.search_limits import limit_faults
-from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
-from placer.words import and_list, counted, some
+from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
+from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
-    from placer.audit.groups import AuditEntry, Quality
-    from placer.audit.sums import LargestGang
-    from placer.instance import GroupKey, Instance
-    from placer.stranded import Stranded
+    from placer.answers.audit.groups import AuditEntry, Quality
+    from placer.answers.audit.sums import LargestGang
+    from placer.problem import GroupKey, Instance
+    from placer.problem.stranding import Stranded
 
     Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
@@ -46,13 +46,13 @@ def add_audit(commands: Any) -> None:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from placer.audit.groups import Standing, audit
-    from placer.audit.sums import largest_gangs
-    from placer.deadline import Deadline, within
-    from placer.progress import Progress
-    from placer.stranded import stranded
-    from placer.summary import print_findings
-    from placer.terminal import read_instance
+    from placer.answers.audit.groups import Standing, audit
+    from placer.answers.audit.sums import largest_gangs
+    from placer.answers.progress import Progress
+    from placer.answers.summary import print_findings
+    from placer.base.deadline import Deadline, within
+    from placer.cli.terminal import read_instance
+    from placer.problem.stranding import stranded
 
     faults = limit_faults(options.time_limit)
     if faults:
@@ -126,7 +126,7 @@ def _is_sound_pod(entry: AuditEntry) -> bool:
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
-    from placer.instance.group_names import full_name
+    from placer.problem.group_names import full_name
 
     names = [f"{each.namespace}/{each.name}" if short is None else short(each) for each in groups]
     counts = Counter(names)
@@ -134,7 +134,7 @@ def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None =
 
 
 def _print_lost(instance: Instance) -> None:
-    from placer.instance.findings import counted
+    from placer.problem.findings import counted
 
     if not instance.nodes:
         console().print("The instance has no Node, so running groups cannot be judged.")
@@ -186,7 +186,7 @@ def _print_sums(instance: Instance, sums: Sums | None) -> None:
 
 
 def _print_stranded(found: Sequence[Stranded]) -> None:
-    from placer.quantity import format_amount
+    from placer.base.quantity import format_amount
 
     terminal = console()
     terminal.print("\nStranded: free, and of no use to any pod of this cluster")

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from placer.base.errors import ClusterError, StrictFindings
+from placer.base.table import Column, tables
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
-from placer.errors import ClusterError, StrictFindings
-from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console, headed, tell
+from placer.cli.terminal import OK, add_command, console, headed, tell
 
 if TYPE_CHECKING:
-    from placer.preflight import CheckResult, CheckState
+    from placer.passes.preflight import CheckResult, CheckState
 
 __all__ = ["add_check"]
 
@@ -28,9 +28,9 @@ def add_check(commands: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from placer.cluster import Client
-    from placer.preflight import CheckState, check_cluster
-    from placer.progress import Progress
+    from placer.answers.progress import Progress
+    from placer.passes.cluster import Client
+    from placer.passes.preflight import CheckState, check_cluster
 
     options = configured(options)
     asked = pass_options(options)
@@ -49,14 +49,14 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _worst(results: Iterable[CheckResult]) -> CheckState:
-    from placer.preflight import CheckState
+    from placer.passes.preflight import CheckState
 
     order = list(CheckState)
     return max((each.state for each in results), key=order.index)
 
 
 def _print(results: Sequence[CheckResult]) -> None:
-    from placer.preflight import CheckState
+    from placer.passes.preflight import CheckState
 
     terminal = console()
     width = min(WIDTH, terminal.width)
@@ -75,7 +75,7 @@ def _print(results: Sequence[CheckResult]) -> None:
 
 
 def _in_short(results: Sequence[CheckResult]) -> str:
-    from placer.preflight import CheckState
+    from placer.passes.preflight import CheckState
 
     if len(results) == 1:
         return f"{results[0].object}: {results[0].found}"
@@ -86,6 +86,6 @@ def _in_short(results: Sequence[CheckResult]) -> str:
 def _indented(text: str, width: int) -> str:
     from textwrap import fill
 
-    from placer.legible import legible
+    from placer.base.text import legible
 
     return fill(legible(text), width, initial_indent="  ", subsequent_indent=" " * 12, break_on_hyphens=False)

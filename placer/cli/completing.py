@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from placer.errors import UsageError
-from placer.terminal import ENDINGS, FORMATS, OK, add_command
+from placer.base.errors import UsageError
+from placer.cli.terminal import ENDINGS, FORMATS, OK, add_command
 
 __all__ = ["add_completion", "complete", "is_asked"]
 
@@ -86,7 +86,7 @@ def _completer(action: argparse.Action) -> Completer:
 
 
 def _families() -> Iterable[str]:
-    from placer.laboratory.generate import FAMILIES
+    from placer.lab.generate import FAMILIES
 
     return FAMILIES
 
@@ -111,7 +111,7 @@ def _nothing(**_: Any) -> list[str]:
 
 def _policies(files: Completer) -> Completer:
     def complete(prefix: str, **more: Any) -> list[str]:
-        from placer.laboratory.deciders import NAMES
+        from placer.lab.deciders import NAMES
 
         *before, last = prefix.split(",")
         name, own, target = last.partition("=")

@@ -6,9 +6,9 @@ import argparse
 import json
 from typing import Any
 
+from placer.base.table import Column, tables
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
-from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console, headed, tell
+from placer.cli.terminal import OK, add_command, console, headed, tell
 
 __all__ = ["add_config"]
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import duration
+from placer.base.errors import UsageError
+from placer.base.words import and_list, counted, prover_word, some
+from placer.cli.lab.shared import add_scheduler_config, scheduler_configs
 from placer.cli.queueing import with_steps
 from placer.cli.sources import SECONDS, add_source, source, source_words
-from placer.deadline import duration
-from placer.errors import UsageError
-from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
-from placer.methods.search_limits import limit_faults
-from placer.terminal import (
+from placer.cli.terminal import (
     COPIED,
     OK,
     Interruptible,
@@ -34,21 +34,21 @@ from placer.terminal import (
     write,
     written,
 )
-from placer.words import and_list, counted, prover_word, some
+from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
-    from placer.deadline import Deadline
-    from placer.explain.cases import Case, Placed
-    from placer.explain.causes import Correction
-    from placer.explain.changes import TriedChange
-    from placer.explain.copies import Copies
-    from placer.explain.explanation import Explanation
-    from placer.explain.jobs import JobAnswer
-    from placer.instance import GroupKey, Instance
-    from placer.laboratory.other_schedulers import ElsewhereFate, MimickedFate
-    from placer.laboratory.placement_metrics import GroupFate
-    from placer.manifests import Text
-    from placer.progress import Progress
+    from placer.answers.explain.cases import Case, Placed
+    from placer.answers.explain.causes import Correction
+    from placer.answers.explain.copies import Copies
+    from placer.answers.explain.explanation import Explanation
+    from placer.answers.explain.jobs import JobAnswer
+    from placer.answers.explain.tried_changes import TriedChange
+    from placer.answers.progress import Progress
+    from placer.base.deadline import Deadline
+    from placer.kube.manifests import Text
+    from placer.lab.other_schedulers import ElsewhereFate, MimickedFate
+    from placer.lab.placement_metrics import GroupFate
+    from placer.problem import GroupKey, Instance
 
     #: What JSON says of one group, and lines for people.
     Answer = tuple[Mapping[str, Any], Iterable[str]]
@@ -84,8 +84,8 @@ def add_explain(commands: Any) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from placer.deadline import Deadline
-    from placer.progress import Progress
+    from placer.answers.progress import Progress
+    from placer.base.deadline import Deadline
 
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
@@ -94,7 +94,7 @@ def _explain(options: argparse.Namespace) -> int:
         progress.phase("reading")
         case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
         if options.strict:
-            from placer.read import refuse_findings
+            from placer.problem.reading import refuse_findings
 
             refuse_findings(paths, case.instance.findings)
         keys = _keys(options, case, paths)
@@ -110,7 +110,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> None:
-    from placer.summary import print_findings
+    from placer.answers.summary import print_findings
 
     names = tuple(f"{key.namespace}/{key.name}" for key in keys)
     near = [each for each in case.instance.findings if any(name in str(each) for name in names)]
@@ -133,10 +133,10 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
-    from placer.instance.expansion import suspended_workloads
-    from placer.manifests import read_texts, validate
-    from placer.manifests.faults import Faults
-    from placer.manifests.raw_objects import split
+    from placer.kube.manifests import read_texts, validate
+    from placer.kube.manifests.faults import Faults
+    from placer.kube.manifests.raw_objects import split
+    from placer.problem.expansion import suspended_workloads
 
     texts, faults = read_texts([options.job]), Faults()
     raws = split(texts, faults, added=True)
@@ -151,8 +151,8 @@ def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
 def _case(
     options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str | Text], edits: Sequence[str] = ()
 ) -> Case:
-    from placer.explain.cases import Case
-    from placer.manifests import read_texts
+    from placer.answers.explain.cases import Case
+    from placer.kube.manifests import read_texts
 
     if not hasattr(options, "texts"):  # what comes from standard input comes once
         options.texts = {str(path): text for path in ("-",) if path in paths for text in read_texts([path])}
@@ -167,8 +167,8 @@ def _case(
 
 
 def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) -> list[GroupKey] | None:
-    from placer.explain.explanation import find_groups
-    from placer.explain.jobs import job_groups
+    from placer.answers.explain.explanation import find_groups
+    from placer.answers.explain.jobs import job_groups
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
@@ -178,9 +178,9 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 def _groups(
     options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Deadline, progress: Progress
 ) -> int:
-    from placer.explain.explanation import as_things_stand, explain, waiting
-    from placer.laboratory.other_schedulers import OtherSchedulers
-    from placer.summary.queue import nothing_waits
+    from placer.answers.explain.explanation import as_things_stand, explain, waiting
+    from placer.answers.summary.queue import nothing_waits
+    from placer.lab.other_schedulers import OtherSchedulers
 
     progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
@@ -211,7 +211,7 @@ def _groups(
 
 
 def _print_absent(options: argparse.Namespace, instance: Instance) -> None:
-    from placer.summary import print_absent
+    from placer.answers.summary import print_absent
 
     if not (options.json or options.group or selection(options).words):
         print_absent(instance.absent_work, console())
@@ -281,10 +281,10 @@ def _print_table(
     elsewhere: Container[GroupKey],
     deadline: Deadline,
 ) -> bool:
-    from placer.disruption import outcome_of
-    from placer.explain.explanation import reasons_of
-    from placer.explain.prices import FEW
-    from placer.summary.queue import print_queue, print_steps, queue_items
+    from placer.answers.explain.explanation import reasons_of
+    from placer.answers.explain.prices import FEW
+    from placer.answers.summary.queue import print_queue, print_steps, queue_items
+    from placer.problem.disruption import outcome_of
 
     told, now = reasons_of(placed, deadline), time.time()
     found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
@@ -301,7 +301,7 @@ def _print_table(
 
 
 def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress) -> int:
-    from placer.explain.jobs import JobFits, explain_job
+    from placer.answers.explain.jobs import JobFits, explain_job
 
     fits: list[str] = []
 
@@ -318,9 +318,9 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 def _how_many(
     options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress
 ) -> int:
-    from placer.deadline import within
-    from placer.explain.copies import how_many, read_spare, with_spares
-    from placer.explain.explanation import equal_pods
+    from placer.answers.explain.copies import how_many, read_spare, with_spares
+    from placer.answers.explain.explanation import equal_pods
+    from placer.base.deadline import within
 
     spare = None if options.spare is None else read_spare(options.spare, case.instance)
 
@@ -380,7 +380,7 @@ def _equal(found: Explanation) -> str:
 
 
 def _why(found: Explanation, files: Files) -> Iterator[str]:
-    from placer.explain.explanation import gates_words
+    from placer.answers.explain.explanation import gates_words
 
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
@@ -486,7 +486,7 @@ def _options(tried: TriedChange, file: str | None) -> str:
 
 
 def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:
-    from placer.explain.jobs import JobFits
+    from placer.answers.explain.jobs import JobFits
 
     key, by = found.explanation.group, " and ".join(found.decided_by)
     if found.answer is JobFits.NOW:

@@ -21,12 +21,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from placer.version import __version__
-from placer.words import counted
+from placer.base.version import __version__
+from placer.base.words import counted
 
 if TYPE_CHECKING:
-    from placer.instance import Instance
-    from placer.scheduling_pass import Pass
+    from placer.passes.scheduling_pass import Pass
+    from placer.problem import Instance
 
 __all__ = ["Inspection"]
 
@@ -177,7 +177,7 @@ def _waiting(instance: Instance) -> Iterator[str]:
 
 
 def _pods(done: Pass) -> Iterator[str]:
-    from placer.cluster.reading.views import ObjectView, read_view
+    from placer.passes.cluster.reading.views import ObjectView, read_view
 
     sizes: dict[str, list[int]] = {}
     for item in done.read.snapshot.of_kind("Pod") if done.read is not None else ():

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from placer.metrics_server import PageAnswer
-    from placer.result import Result
-    from placer.scheduling_pass import Pass
+    from placer.passes.metrics_server import PageAnswer
+    from placer.passes.scheduling_pass import Pass
+    from placer.problem.result import Result
 
 __all__ = ["LiveReport"]
 

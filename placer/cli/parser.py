@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from placer.deadline import duration
-from placer.errors import UsageError
-from placer.legible import alike
+from placer.base.deadline import duration
+from placer.base.errors import UsageError
+from placer.base.text import alike
 
 __all__ = ["EXAMPLES", "HelpAll", "Parser"]
 

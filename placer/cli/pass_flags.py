@@ -1,4 +1,4 @@
-"""The flags of ``run``, ``check`` and ``config``, and the file in their place (:mod:`placer.configuration`).
+"""The flags of ``run``, ``check`` and ``config``, and the file in their place (:mod:`placer.passes.configuration`).
 
 A given flag goes before the file, the file before the flag's default.
 """
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from placer.base.errors import UsageError
 from placer.cli.snapshotting import lease_of
 from placer.cli.sources import namespace_budget
-from placer.configuration import OPTIONS
-from placer.errors import UsageError
+from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
-    from placer.scheduling_pass import PassOptions
+    from placer.passes.scheduling_pass import PassOptions
 
 __all__ = ["Origin", "add_pass_flags", "configured", "pass_options", "values_of_keys"]
 
@@ -49,7 +49,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
 
 def configured(options: argparse.Namespace) -> argparse.Namespace:
     """Fill in the file and defaults, and ``origins``; all faults of file and flags are one :class:`UsageError`."""
-    from placer.configuration import read_configuration
+    from placer.passes.configuration import read_configuration
 
     defaults: dict[str, Any] = options.defaults_of_keys
     given = {name: value for name, value in vars(options).items() if name in defaults}
@@ -70,7 +70,7 @@ def configured(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def _default_origin(name: str) -> Origin:
-    from placer.cluster.reading.client import own_namespace
+    from placer.passes.cluster.reading.client import own_namespace
 
     if name == "kubeconfig" and os.environ.get("KUBECONFIG"):
         return Origin("environment", "KUBECONFIG")
@@ -85,7 +85,7 @@ def values_of_keys(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _holding(options: argparse.Namespace, name: str) -> Any:
-    from placer.cores import usable_cores
+    from placer.base.cores import usable_cores
 
     value = getattr(options, name)
     if name == "leader_elect_resource_namespace":
@@ -103,13 +103,13 @@ def _holding(options: argparse.Namespace, name: str) -> Any:
 
 def pass_options(options: argparse.Namespace) -> PassOptions:
     """What configured options ask for; something senseless is a :class:`UsageError`."""
-    from placer.cluster.reading.guards import Guards
-    from placer.cluster.writing.making_room import EvictionOptions
-    from placer.cluster.writing.plan_execution import BindingOptions
-    from placer.cluster.writing.status_writer import StatusOptions
-    from placer.configuration import seconds_of
-    from placer.saved_passes import SavedPasses
-    from placer.scheduling_pass import PassOptions
+    from placer.passes.cluster.reading.guards import Guards
+    from placer.passes.cluster.writing.making_room import EvictionOptions
+    from placer.passes.cluster.writing.plan_execution import BindingOptions
+    from placer.passes.cluster.writing.status_writer import StatusOptions
+    from placer.passes.configuration import seconds_of
+    from placer.passes.saved_passes import SavedPasses
+    from placer.passes.scheduling_pass import PassOptions
 
     folder = Path(options.save) if options.save is not None else None
     faults = _faults(options, folder)
@@ -150,7 +150,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
 
 
 def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
-    from placer.instance import ANY_SCHEDULER
+    from placer.problem import ANY_SCHEDULER
 
     faults = [*_limit_faults(options), *_saving_faults(options, folder), *_lease_faults(options)]
     faults += _guard_faults(options)
@@ -173,7 +173,7 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
 
 
 def _limit_faults(options: argparse.Namespace) -> Iterator[str]:
-    from placer.methods.search_limits import limit_faults
+    from placer.search.search_limits import limit_faults
 
     asked = {
         "time_limit": limit_faults(options.time_limit),
@@ -187,7 +187,7 @@ def _limit_faults(options: argparse.Namespace) -> Iterator[str]:
 
 def _guard_faults(options: argparse.Namespace) -> Iterator[str]:
     from placer.kube.base import DNS_SUBDOMAIN
-    from placer.manifests.label_selectors import parse_label_selector
+    from placer.kube.manifests.label_selectors import parse_label_selector
 
     for name in options.namespaces or ():
         if not DNS_SUBDOMAIN.fullmatch(name):

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import duration
+from placer.base.errors import UsageError
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
-from placer.deadline import duration
-from placer.errors import UsageError
-from placer.terminal import (
+from placer.cli.terminal import (
     OK,
     add_asking,
     add_command,
@@ -32,10 +32,10 @@ from placer.terminal import (
 )
 
 if TYPE_CHECKING:
-    from placer.instance import Finding, Instance
-    from placer.manifests import Text
-    from placer.progress import Progress
-    from placer.result import Result
+    from placer.answers.progress import Progress
+    from placer.kube.manifests import Text
+    from placer.problem import Finding, Instance
+    from placer.problem.result import Result
 
 #: Reads the instance with objects added to it, each given as JSON.
 Adding = Callable[[Sequence[str]], "Instance"]
@@ -102,11 +102,11 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 
 def _preempt(options: argparse.Namespace) -> int:
-    from placer.deadline import Deadline
-    from placer.explain.prices import rivals
-    from placer.instance.what_if import without
-    from placer.preempt import group_named, preempt
-    from placer.summary.preempting import preempt_lines, rival_lines
+    from placer.answers.explain.prices import rivals
+    from placer.answers.making_room import group_named, preempt
+    from placer.answers.summary.preempting import preempt_lines, rival_lines
+    from placer.base.deadline import Deadline
+    from placer.problem.what_if import without
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         if options.group is not None:
@@ -132,8 +132,8 @@ def _preempt(options: argparse.Namespace) -> int:
 
 
 def _defrag(options: argparse.Namespace) -> int:
-    from placer.preempt import room_asked
-    from placer.summary.preempting import defrag_lines, room_made
+    from placer.answers.making_room import room_asked
+    from placer.answers.summary.preempting import defrag_lines, room_made
 
     if options.frontier:
         return _defrag_frontier(options)
@@ -157,9 +157,9 @@ def _defrag(options: argparse.Namespace) -> int:
 
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
-    from placer.preempt import room_asked
-    from placer.progress import Progress
-    from placer.summary.preempting import room_made
+    from placer.answers.making_room import room_asked
+    from placer.answers.progress import Progress
+    from placer.answers.summary.preempting import room_made
 
     if options.apply:
         raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
@@ -177,10 +177,10 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
 
 def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tuple[Instance, Adding]:
     """The instance, without pods where a shape is wanted of it, and what reads it with objects added."""
-    from placer.errors import BadInstance
-    from placer.manifests import read_texts
-    from placer.read import read_frame
-    from placer.wanted import is_shape, wanted_text
+    from placer.base.errors import BadInstance
+    from placer.kube.manifests import read_texts
+    from placer.problem.reading import read_frame
+    from placer.problem.wanted import is_shape, wanted_text
 
     texts = read_texts(paths)  # what comes from standard input comes once
 
@@ -198,7 +198,7 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
 def _frontier(
     ask: Callable[..., Result], most: int, options: argparse.Namespace, progress: Progress
 ) -> Iterator[Result]:
-    from placer.result import Verdict
+    from placer.problem.result import Verdict
 
     for count in range(1, most + 1):
         now = time.monotonic()
@@ -211,9 +211,9 @@ def _frontier(
 
 
 def _repair(options: argparse.Namespace) -> int:
-    from placer.instance.what_if import leaving_protected
-    from placer.preempt import lost_named, repair
-    from placer.summary.preempting import repair_lines
+    from placer.answers.making_room import lost_named, repair
+    from placer.answers.summary.preempting import repair_lines
+    from placer.problem.what_if import leaving_protected
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         lost = lost_named(instance, options.lost)
@@ -236,7 +236,7 @@ def _made(
         before, result = _decided(options, decide)
         _tell(options, result, lines(before, result))
         return before, result
-    from placer.preempt_pass import make_plan
+    from placer.passes.preempt_pass import make_plan
 
     seen: list[Instance] = []
 
@@ -250,7 +250,7 @@ def _made(
 
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
-    from placer.progress import Progress
+    from placer.answers.progress import Progress
 
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
@@ -262,8 +262,8 @@ def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tupl
 
 
 def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> None:
-    from placer.document import placement_document
-    from placer.summary.preempting import frontier_lines, frontier_point
+    from placer.answers.document import placement_document
+    from placer.answers.summary.preempting import frontier_lines, frontier_point
 
     if options.output:
         write(placement_document(points[-1]).as_dict(), options.output)
@@ -280,7 +280,7 @@ def _check_output(options: argparse.Namespace) -> None:
 
 
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
-    from placer.document import placement_document
+    from placer.answers.document import placement_document
 
     document = placement_document(result).as_dict()
     if options.output:
@@ -292,7 +292,7 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
 
 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
-    from placer.summary import print_findings
+    from placer.answers.summary import print_findings
 
     say(lines)
     print_findings(findings, console())
@@ -306,16 +306,16 @@ def _going(result: Result) -> list[str]:
 
 
 def _admitted(result: Result) -> bool:
-    from placer.disruption import outcome_of
-    from placer.placement import Placement
+    from placer.problem.disruption import outcome_of
+    from placer.problem.placement import Placement
 
     outcome, needs = outcome_of(result.instance, result.placement or Placement()), result.instance.need_weights
     return all(outcome.ready(group) for key, group in outcome.instance.groups.items() if needs.get(key))
 
 
 def _placed_again(before: Instance, result: Result) -> bool:
-    from placer.instance.what_if import ran_on
-    from placer.placement import Placement
+    from placer.problem.placement import Placement
+    from placer.problem.what_if import ran_on
 
     placement = result.placement or Placement()
     return placement.node_of.keys() >= set(ran_on(before, placement.lost))

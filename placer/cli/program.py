@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from placer.base.errors import BadInstance, ClusterError, PlacerError, UsageError
+from placer.base.text import legible
+from placer.base.version import __version__
 from placer.cli import completing, help_texts, solving
 from placer.cli.parser import EXAMPLES, HelpAll, Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
-from placer.errors import BadInstance, ClusterError, PlacerError, UsageError
-from placer.legible import legible
-from placer.terminal import FORMATS, OK, add_command, headed, tell
-from placer.version import __version__
+from placer.cli.terminal import FORMATS, OK, add_command, headed, tell
 
 __all__ = ["parser", "run"]
 
@@ -175,7 +175,7 @@ def _add_all(commands: Any, *, families: bool) -> None:
         snapshotting,
         topology,
     )
-    from placer.laboratory.commands import comparing, generating, plotting, sweeping
+    from placer.cli.lab import comparing, generating, plotting, sweeping
 
     _add_deciding(commands)
     queueing.add_queue(commands)

@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
+from placer.base.deadline import duration
+from placer.base.errors import UsageError
+from placer.base.table import Column, tables
 from placer.cli.sources import SECONDS, add_source, namespace_budget, source, source_words
-from placer.deadline import duration
-from placer.errors import UsageError
-from placer.methods.search_limits import limit_faults
-from placer.tables import Column, tables
-from placer.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, selection, tell
+from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, selection, tell
+from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
-    from placer.deadline import Deadline
-    from placer.document import QueueItem
-    from placer.instance import GroupKey, Instance
-    from placer.instance.namespace_budget import NamespaceBudget, NamespaceCost
-    from placer.progress import Progress
+    from placer.answers.document import QueueItem
+    from placer.answers.progress import Progress
+    from placer.base.deadline import Deadline
+    from placer.problem import GroupKey, Instance
+    from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost
 
 __all__ = ["add_queue", "with_steps"]
 
@@ -53,9 +53,9 @@ def add_queue(commands: Any) -> None:
 
 
 def _queue(options: argparse.Namespace) -> int:
-    from placer.deadline import Deadline
-    from placer.instance.namespace_budget import within_budget
-    from placer.progress import Progress
+    from placer.answers.progress import Progress
+    from placer.base.deadline import Deadline
+    from placer.problem.namespace_budget import within_budget
 
     faults = limit_faults(options.time_limit)
     if faults:
@@ -78,10 +78,10 @@ def _queue(options: argparse.Namespace) -> int:
 def _items(
     options: argparse.Namespace, instance: Instance, deadline: Deadline, progress: Progress
 ) -> dict[GroupKey, QueueItem]:
-    from placer.disruption import outcome_of
-    from placer.placement import Placement
-    from placer.solve import solve
-    from placer.summary.queue import queue_items
+    from placer.answers.solving import solve
+    from placer.answers.summary.queue import queue_items
+    from placer.problem.disruption import outcome_of
+    from placer.problem.placement import Placement
 
     seconds = max(min(DECIDING, deadline.left * SHARE), 1e-3)
     progress.knows(instance)
@@ -92,10 +92,10 @@ def _items(
 
 
 def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
-    from placer.document import QueueListDocument
-    from placer.summary import print_absent, print_findings
-    from placer.summary.groups import print_looked_at
-    from placer.summary.queue import nothing_waits, print_messages, print_queue, print_steps
+    from placer.answers.document import QueueListDocument
+    from placer.answers.summary import print_absent, print_findings
+    from placer.answers.summary.groups import print_looked_at
+    from placer.answers.summary.queue import nothing_waits, print_messages, print_queue, print_steps
 
     if options.json:
         tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
@@ -123,8 +123,8 @@ def with_steps(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[QueueItem]:
     """Add the next step to the first lines that wait; with a price where there is a deadline for it."""
-    from placer.explain.prices import FEW, next_step, priced
-    from placer.summary.queue import equal_reasons
+    from placer.answers.explain.prices import FEW, next_step, priced
+    from placer.answers.summary.queue import equal_reasons
 
     waiting = {key: item for key, item in items.items() if item.reason is not None}
     first = {id(row[0]) for row in equal_reasons(waiting.values())[:FEW]}
@@ -138,8 +138,8 @@ def with_steps(
 
 
 def _show_costs(options: argparse.Namespace, instance: Instance, budget: NamespaceBudget | None) -> None:
-    from placer.document import CostItem, CostListDocument
-    from placer.instance.namespace_budget import NamespaceBudget, dearest
+    from placer.answers.document import CostItem, CostListDocument
+    from placer.problem.namespace_budget import NamespaceBudget, dearest
 
     costs, of = dearest(instance, budget, None), budget or NamespaceBudget()
     if options.json:

@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import Deadline, duration
+from placer.base.errors import PlacerError, UsageError
 from placer.cli.sources import SECONDS
-from placer.deadline import Deadline, duration
-from placer.errors import PlacerError, UsageError
-from placer.methods.search_limits import limit_faults
-from placer.terminal import (
+from placer.cli.terminal import (
     CLUSTER,
     OK,
     add_cluster,
@@ -30,10 +29,11 @@ from placer.terminal import (
     writable,
     written,
 )
+from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
-    from placer.instance import Instance
-    from placer.report import Inputs
+    from placer.answers.report import Inputs
+    from placer.problem import Instance
 
 __all__ = ["add_report"]
 
@@ -74,7 +74,7 @@ def add_report(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from placer.report import page, write_page
+    from placer.answers.report import page, write_page
 
     target = options.output or ("-" if options.json else DEFAULT)
     _refuse(options, target)
@@ -107,8 +107,8 @@ def _refuse(options: argparse.Namespace, target: str) -> None:
 
 
 def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
-    from placer.progress import Progress
-    from placer.report import contents, told_apart
+    from placer.answers.progress import Progress
+    from placer.answers.report import contents, told_apart
 
     options.instance = []
     inputs = told_apart(options.files, partial(source, options))
@@ -124,8 +124,8 @@ def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
 
 
 def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:
-    from placer.read import read_whole_placement
-    from placer.wanted import wanted_text
+    from placer.problem.reading import read_whole_placement
+    from placer.problem.wanted import wanted_text
 
     wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
     options.with_ = wanted_text(wanted)
@@ -136,7 +136,7 @@ def _about(options: argparse.Namespace, inputs: Inputs) -> dict[str, Any]:
     live = any(text.name == CLUSTER for text in inputs.instance)
     name: str | None = options.cluster_name
     if live and not name:
-        from placer.cluster.reading.credentials import context_name
+        from placer.passes.cluster.reading.credentials import context_name
 
         name = context_name(options.kubeconfig, options.context)
     return {"cluster": name or "", "live": live}

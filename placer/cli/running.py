@@ -11,21 +11,21 @@ from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from placer.base.errors import ClusterError
+from placer.base.version import API_VERSION, __version__
 from placer.cli.applying import disruption_document
 from placer.cli.inspection import Inspection
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.cli.signals import StopSignals
-from placer.errors import ClusterError
-from placer.terminal import OK, add_command
-from placer.version import API_VERSION, __version__
+from placer.cli.terminal import OK, add_command
 
 if TYPE_CHECKING:
     from placer.cli.live_report import LiveReport
-    from placer.cluster import Client
-    from placer.cluster.planning.gang_outcome import GangOutcome
-    from placer.metrics import LoopMetrics
-    from placer.scheduling_loop import LoopObserver
-    from placer.scheduling_pass import Pass, PassOptions
+    from placer.passes.cluster import Client
+    from placer.passes.cluster.planning.gang_outcome import GangOutcome
+    from placer.passes.metrics import LoopMetrics
+    from placer.passes.scheduling_loop import LoopObserver
+    from placer.passes.scheduling_pass import Pass, PassOptions
 
 __all__ = ["add_run"]
 
@@ -92,7 +92,7 @@ class _LoopTeller:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from placer.cluster import Client
+    from placer.passes.cluster import Client
 
     options = configured(options)
     wanted = pass_options(options)
@@ -105,9 +105,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.preempt_pass import make_room_pass
-    from placer.progress import Progress
-    from placer.scheduling_loop import run_loop
+    from placer.answers.progress import Progress
+    from placer.passes.preempt_pass import make_room_pass
+    from placer.passes.scheduling_loop import run_loop
 
     signals = StopSignals()
     with ExitStack() as stack:
@@ -126,9 +126,9 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspection: Inspection) -> list[LoopMetrics]:
     if address is None:
         return []
-    from placer.configuration import parse_address
-    from placer.metrics import LoopMetrics, longest_silence
-    from placer.metrics_server import MetricsServer
+    from placer.passes.configuration import parse_address
+    from placer.passes.metrics import LoopMetrics, longest_silence
+    from placer.passes.metrics_server import MetricsServer
 
     metrics = LoopMetrics(wanted.scheduler_name, longest_silence(wanted), wanted.lease.name)
     stack.enter_context(MetricsServer(parse_address(address), metrics, inspection.pages))
@@ -138,11 +138,11 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspect
 def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namespace) -> list[LiveReport]:
     if options.report_bind_address is None:
         return []
+    from placer.answers.report import contents_of_result, page
     from placer.cli.live_report import LiveReport
-    from placer.cluster.reading.credentials import context_name
-    from placer.configuration import parse_address
-    from placer.metrics_server import PageServer
-    from placer.report import contents_of_result, page
+    from placer.passes.cluster.reading.credentials import context_name
+    from placer.passes.configuration import parse_address
+    from placer.passes.metrics_server import PageServer
 
     name = context_name(options.kubeconfig, options.context) or "cluster"
     every = max(REFRESHED, wanted.every or 0.0)
@@ -153,9 +153,9 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.preempt_pass import make_room_pass
-    from placer.progress import Progress
-    from placer.scheduling_pass import Pass, Session, run_pass
+    from placer.answers.progress import Progress
+    from placer.passes.preempt_pass import make_room_pass
+    from placer.passes.scheduling_pass import Pass, Session, run_pass
 
     done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
@@ -186,7 +186,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
 
 def _tell(done: Pass, form: str | None) -> None:
-    from placer.manifests.writing import to_yaml
+    from placer.kube.manifests.writing import to_yaml
 
     if form == "yaml":
         print(f"---\n{to_yaml(_summary(done))}", end="", flush=True)
@@ -271,7 +271,7 @@ def _earlier(done: Pass) -> dict[str, Any]:
 
 
 def _decision(done: Pass) -> dict[str, Any]:
-    from placer.document import set_aside
+    from placer.answers.document import set_aside
 
     result = done.result
     if result is None:
@@ -308,7 +308,7 @@ def _decision(done: Pass) -> dict[str, Any]:
 
 
 def _gangs(done: Pass) -> dict[str, Any]:
-    from placer.cluster.planning.gang_outcome import GangState
+    from placer.passes.cluster.planning.gang_outcome import GangState
 
     result, gangs, dropped = done.result, done.bound.gangs, done.bound.plan.dropped
     left = {gang.key: gang.reason for gang in gangs if gang.state is GangState.LEFT}

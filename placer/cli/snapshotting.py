@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.configuration import OPTIONS
-from placer.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
+from placer.cli.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
+from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
-    from placer.cluster import Client, Snapshot
-    from placer.cluster.reading.gang_record import RecordedGangs
-    from placer.cluster.writing.lease import LeaseOptions
+    from placer.passes.cluster import Client, Snapshot
+    from placer.passes.cluster.reading.gang_record import RecordedGangs
+    from placer.passes.cluster.writing.lease import LeaseOptions
 
 __all__ = ["add_lease", "add_snapshot", "lease_of"]
 
@@ -49,8 +49,8 @@ def add_lease(parser: Any) -> None:
 
 def lease_of(options: argparse.Namespace) -> LeaseOptions:
     """The Lease: one for all that may place pods on the same nodes."""
-    from placer.cluster.reading.client import own_namespace
-    from placer.cluster.writing.lease import LeaseOptions
+    from placer.passes.cluster.reading.client import own_namespace
+    from placer.passes.cluster.writing.lease import LeaseOptions
 
     default = LeaseOptions()
     namespace = options.leader_elect_resource_namespace or own_namespace() or default.namespace
@@ -58,8 +58,8 @@ def lease_of(options: argparse.Namespace) -> LeaseOptions:
 
 
 def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
-    from placer.cluster.reading.client import Forbidden
-    from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
+    from placer.passes.cluster.reading.client import Forbidden
+    from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
 
     lease = lease_of(options)
     where = lease.namespace, record_name(lease.name)
@@ -74,10 +74,11 @@ def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
 
 
 def _snapshot(options: argparse.Namespace) -> int:
-    from placer.cluster import Client, anonymized, take
-    from placer.cluster.reading.client import server_time
-    from placer.cluster.reading.earlier_passes import marked
-    from placer.cluster.reading.rejections import (
+    from placer.answers.progress import Progress
+    from placer.passes.cluster import Client, anonymized, take
+    from placer.passes.cluster.reading.client import server_time
+    from placer.passes.cluster.reading.earlier_passes import marked
+    from placer.passes.cluster.reading.rejections import (
         cooling_nodes,
         failed_pods,
         kept_off,
@@ -85,7 +86,6 @@ def _snapshot(options: argparse.Namespace) -> int:
         remembered,
         waiting_workloads,
     )
-    from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])
     client = Client.connect(options.kubeconfig, options.context)
@@ -110,8 +110,8 @@ def _snapshot(options: argparse.Namespace) -> int:
 
 
 def _refuse_findings(snapshot: Snapshot) -> None:
-    from placer.cluster.reading.earlier_passes import instance_in
-    from placer.read import refuse_findings
+    from placer.passes.cluster.reading.earlier_passes import instance_in
+    from placer.problem.reading import refuse_findings
 
     refuse_findings(["cluster"], instance_in(snapshot).findings)
 
@@ -125,7 +125,7 @@ def _write(snapshot: Snapshot, target: str) -> None:
         with written(target):
             snapshot.write(target)
     else:
-        from placer.terminal import write
+        from placer.cli.terminal import write
 
         write(json.loads(snapshot.text().data), target)
 

@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import duration
+from placer.base.errors import NothingFound, UsageError
 from placer.cli.sources import add_source, namespace_budget, source, source_words
-from placer.configuration import METHOD_HELP
-from placer.deadline import duration
-from placer.errors import NothingFound, UsageError
-from placer.methods import METHODS
-from placer.terminal import (
+from placer.cli.terminal import (
     OK,
     add_asking,
     add_command,
@@ -31,10 +29,12 @@ from placer.terminal import (
     writable,
     write,
 )
+from placer.passes.configuration import METHOD_HELP
+from placer.search import METHODS
 
 if TYPE_CHECKING:
-    from placer.document import PlacementDocument
-    from placer.result import Result
+    from placer.answers.document import PlacementDocument
+    from placer.problem.result import Result
 
 __all__ = ["add_expand", "add_solve", "add_verify"]
 
@@ -83,10 +83,10 @@ def add_expand(commands: Any) -> None:
 
 
 def _solve(options: argparse.Namespace) -> int:
-    from placer.document import bindings_document, placement_document
-    from placer.instance.namespace_budget import within_budget
-    from placer.progress import Progress
-    from placer.solve import solve
+    from placer.answers.document import bindings_document, placement_document
+    from placer.answers.progress import Progress
+    from placer.answers.solving import solve
+    from placer.problem.namespace_budget import within_budget
 
     if options.output == options.bindings == "-":
         raise UsageError("-o - --bindings -: found two documents for standard output, expected one")
@@ -131,8 +131,8 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
     if options.json:
         tell(document.as_dict(), options)
     else:
+        from placer.answers.summary import print_summary
         from placer.cli.queueing import with_steps
-        from placer.summary import print_summary
 
         steps = partial(with_steps, result.instance, source=source_words(options))
         asked = selection(options)
@@ -147,13 +147,13 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from placer.disruption import as_asked, outcome_of
-    from placer.methods.numa.binding_order import misstated
-    from placer.read import read_whole_placement
-    from placer.score import score
-    from placer.summary import print_findings, print_violations
-    from placer.verify import verify
-    from placer.wanted import wanted_text
+    from placer.answers.summary import print_findings, print_violations
+    from placer.problem.disruption import as_asked, outcome_of
+    from placer.problem.reading import read_whole_placement
+    from placer.problem.wanted import wanted_text
+    from placer.rules import verify
+    from placer.rules.scoring import score
+    from placer.search.numa.binding_order import misstated
 
     placement, unread = read_whole_placement(options.placement, strict=options.strict)
     options.with_ = wanted_text(placement.wanted)
@@ -186,7 +186,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _expand(options: argparse.Namespace) -> int:
-    from placer.read import read_expansion
+    from placer.problem.reading import read_expansion
 
     writable([Path(options.output)] if options.output != "-" else [])
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)

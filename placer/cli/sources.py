@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.errors import UsageError
-from placer.terminal import add_source, source, source_words
+from placer.base.errors import UsageError
+from placer.cli.terminal import add_source, source, source_words
 
 if TYPE_CHECKING:
-    from placer.instance.namespace_budget import NamespaceBudget
+    from placer.problem.namespace_budget import NamespaceBudget
 
 __all__ = ["SECONDS", "add_source", "namespace_budget", "source", "source_words"]
 
@@ -17,7 +17,7 @@ SECONDS = 60.0  #: of the whole call where no limit is given
 
 def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceBudget | None:
     """The budget that an option states; a wrong one is a :class:`UsageError`."""
-    from placer.instance.namespace_budget import parse_budget
+    from placer.problem.namespace_budget import parse_budget
 
     try:
         return parse_budget(words)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from placer.legible import safe_lines
+from placer.base.text import safe_lines
 
 __all__ = ["Output", "standard_streams"]
 
-LEGIBLE = "placer.legible"  #: name of the handler of characters that a stream cannot show
+LEGIBLE = "placer.base.text"  #: name of the handler of characters that a stream cannot show
 
 #: What stands for a character where it cannot be shown; others are taken apart (``é`` is ``e`` and an accent).
 PLAIN = {"×": "x", "·": "-", "•": "*", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "≠": "!=", "…": "...", "–": "-"} | {

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from placer import quantity
+from placer.base import quantity
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -98,7 +98,7 @@ def _number_text(value: object) -> str:
     return quantity.decimal_text(value)
 
 
-#: Resource name to amount in nano-units; ``placer.quantity.Resources.from_nano`` makes it a vector.
+#: Resource name to amount in nano-units; ``placer.base.quantity.Resources.from_nano`` makes it a vector.
 Quantities = dict[str, Quantity]
 Labels = dict[str, str]
 Count = Annotated[int, Meta(ge=0, lt=2**31)]

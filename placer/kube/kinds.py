@@ -11,9 +11,9 @@ from functools import cache, cached_property, reduce
 from types import MappingProxyType
 from typing import Any, cast, get_args, get_origin
 
+from placer.base.text import alike
 from placer.kube.base import NamespacedObject, Present
 from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
-from placer.legible import alike
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from placer.audit.groups import Standing, _waiting_alone, _without_search, audit
-from placer.audit.sums import largest_gangs
+from placer.answers.audit.groups import Standing, _waiting_alone, _without_search, audit
+from placer.answers.audit.sums import largest_gangs
+from placer.base.deadline import Deadline
 from placer.cli import main
-from placer.deadline import Deadline
-from placer.placement import Placement
-from placer.verify import verify
+from placer.problem.placement import Placement
+from placer.rules import verify
 from tests.explain.hand_made import CASES, app, guaranteed, network, numa_node, zoned
 from tests.shrink import describe
 from tests.support import Document, hyper_node, instance_of, listing, node, pod, pod_group, queue

@@ -29,15 +29,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import placer
-from placer.errors import PlacerError, UsageError
-from placer.instance import Instance
-from placer.laboratory.generate import FAMILIES
-from placer.laboratory.sweep.runs import make, plan
-from placer.methods.decomposed.destroy import DestroyOperators
-from placer.methods.decomposed.lexicographic import DecomposedSearch
-from placer.methods.process import ProcessEnd, ProcessResult
-from placer.preempt import free_domains, lost_named, preempt, repair
-from placer.result import Result
+from placer.answers.making_room import free_domains, lost_named, preempt, repair
+from placer.base.errors import PlacerError, UsageError
+from placer.lab.generate import FAMILIES
+from placer.lab.sweep.runs import make, plan
+from placer.problem import Instance
+from placer.problem.result import Result
+from placer.search.decomposed.destroy import DestroyOperators
+from placer.search.decomposed.lexicographic import DecomposedSearch
+from placer.search.process import ProcessEnd, ProcessResult
 from tests.benchmarks import redrawn
 from tests.benchmarks.families import CALLS, HETERO, MIXED, ODD, PARTLY_FULL
 
@@ -111,9 +111,9 @@ def none(*_: Any, **__: Any) -> list[Any]:
     return []
 
 
-DECOMPOSED = "placer.methods.decomposed."
-GREEDY = "placer.methods.greedy."
-PREEMPT = "placer.methods.preempt."
+DECOMPOSED = "placer.search.decomposed."
+GREEDY = "placer.search.greedy."
+PREEMPT = "placer.search.preempt."
 SEARCH = DECOMPOSED + "lexicographic:DecomposedSearch."
 
 #: Loop -> where its function is, and what a call of it answers where it is switched off.
@@ -169,7 +169,7 @@ LOOPS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 #: A loop that is always called -> the function whose calls say that it has something to do.
 ENTERED = {
-    "chains of the greedy": "placer.methods.numa.ejection_chains:place_by_ejection_chains",
+    "chains of the greedy": "placer.search.numa.ejection_chains:place_by_ejection_chains",
     "repairs": GREEDY + "multi_start:_GreedySearch._following",
     "make way": GREEDY + "make_way:_MakingWay.admit",
     "several domains of units": GREEDY + "unit_homes:_homes",
@@ -254,8 +254,8 @@ def chosen_operators(without: Iterable[str], calls: Counter[str]) -> None:
 
 def special(label: str, *, off: bool) -> bool:
     """Switch off, or count, what is no function of its own; say whether it was that."""
-    from placer.methods.decomposed import large_neighbourhood
-    from placer.methods.greedy import unit_homes
+    from placer.search.decomposed import large_neighbourhood
+    from placer.search.greedy import unit_homes
 
     if label == "steps without hint":
         large_neighbourhood.UNHINTED *= not off
@@ -277,7 +277,7 @@ def switched(without: Sequence[str], *, counts: bool) -> tuple[Counter[str], Cou
         path = path if off else ENTERED.get(label, path)
         owner, name = resolved(path)
         switch(path, instead if off else counted(getattr(owner, name), label, calls, gains))
-    switch("placer.methods.process:run_apart", run_here)
+    switch("placer.search.process:run_apart", run_here)
     return calls, gains
 
 

@@ -23,8 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from placer.instance import Instance, Key
-from placer.laboratory.generate.objects import (
+from placer.lab.generate.objects import (
     GPU,
     GROUP,
     Document,
@@ -38,7 +37,8 @@ from placer.laboratory.generate.objects import (
     requests,
     run_on,
 )
-from placer.read import read, read_placement
+from placer.problem import Instance, Key
+from placer.problem.reading import read, read_placement
 
 LEAF, SPINE, GPUS = 16, 16, 8
 #: Share of the GPUs that is free, share of the pods with GPUs that are in gangs.

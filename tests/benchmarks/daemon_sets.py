@@ -15,10 +15,10 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from placer.cluster.reading.daemon_sets import DAEMON_SETS, daemon_room, new_nodes
-from placer.cluster.reading.field_filter import list_reader, readable
-from placer.instance.instance_builder import read_nodes
 from placer.kube.kinds import BY_ATTRIBUTE
+from placer.passes.cluster.reading.daemon_sets import DAEMON_SETS, daemon_room, new_nodes
+from placer.passes.cluster.reading.field_filter import list_reader, readable
+from placer.problem.instance_builder import read_nodes
 from tests.support import node
 
 _HOST = "kubernetes.io/hostname"
@@ -61,7 +61,7 @@ def main() -> None:
     """Measure each."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     new, old = nodes(count, 1), nodes(count, 60)
-    from placer.dense.eligibility import Eligibility
+    from placer.arrays.eligibility import Eligibility
 
     Eligibility([])  # its libraries are imported by any pass
     for name, sets, names, desired, there in (

@@ -20,11 +20,11 @@ from pathlib import Path
 from ortools.linear_solver import pywraplp
 
 import placer
-from placer.dense import Dense
-from placer.dense.dense_builder import make_dense
-from placer.methods.exact.search import ExactModel, safe_bound
-from placer.placement import MAXIMISED
-from placer.result import Result
+from placer.arrays import Dense
+from placer.arrays.dense_builder import make_dense
+from placer.problem.placement import MAXIMISED
+from placer.problem.result import Result
+from placer.search.exact.method import ExactModel, safe_bound
 
 #: Rows of CP-SAT that are open at one end have an end beyond this.
 NO_END = 2**62

@@ -18,16 +18,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from placer.dense import Dense, Solution
-from placer.dense.dense_builder import make_dense
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import FAMILIES, generate
-from placer.manifests import from_documents, validate
-from placer.methods.events import Event, Improved, SearchOptions
-from placer.methods.exact.search import search
-from placer.methods.greedy.multi_start import greedy
-from placer.methods.incumbent import Incumbent
-from placer.verify import verify
+from placer.arrays import Dense, Solution
+from placer.arrays.dense_builder import make_dense
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import FAMILIES, generate
+from placer.problem.instance_builder import make_instance
+from placer.rules import verify
+from placer.search.events import Event, Improved, SearchOptions
+from placer.search.exact.method import search
+from placer.search.greedy.multi_start import greedy
+from placer.search.incumbent import Incumbent
 
 
 @dataclass

@@ -24,16 +24,16 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from placer.audit.groups import audit
-from placer.deadline import Deadline
-from placer.dense.dense_builder import make_dense
-from placer.explain.cases import Case
-from placer.explain.copies import how_many
-from placer.explain.explanation import explain
-from placer.instance import GroupKey
-from placer.manifests import from_documents
-from placer.methods.greedy.multi_start import greedy
-from placer.reasons import reasons
+from placer.answers.audit.groups import audit
+from placer.answers.explain.cases import Case
+from placer.answers.explain.copies import how_many
+from placer.answers.explain.explanation import explain
+from placer.answers.reasons import reasons
+from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
+from placer.kube.manifests import from_documents
+from placer.problem import GroupKey
+from placer.search.greedy.multi_start import greedy
 from tests.support import Document, hyper_node, node, pod, pod_group
 
 RACK = 16

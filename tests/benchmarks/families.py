@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from placer.errors import PlacerError
-from placer.laboratory.sweep.machine import this_machine
-from placer.laboratory.sweep.records import RunRecord, Store, read_lines
-from placer.laboratory.sweep.runs import Run, make, parse_seeds, parse_subject, plan, sweep
+from placer.base.errors import PlacerError
+from placer.lab.sweep.machine import this_machine
+from placer.lab.sweep.records import RunRecord, Store, read_lines
+from placer.lab.sweep.runs import Run, make, parse_seeds, parse_subject, plan, sweep
 from tests.benchmarks import redrawn
 from tests.benchmarks.goals import (
     Goal,

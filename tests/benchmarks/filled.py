@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from placer.instance import Key
-from placer.laboratory.generate.objects import (
+from placer.lab.generate.objects import (
     GPU,
     GROUP,
     Document,
@@ -28,7 +27,8 @@ from placer.laboratory.generate.objects import (
     priority_class,
     run_on,
 )
-from placer.laboratory.generate.random_source import RandomSource
+from placer.lab.generate.random_source import RandomSource
+from placer.problem import Key
 
 __all__ = ["filled"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from placer.laboratory.sweep.records import RunRecord
-from placer.laboratory.sweep.statistics import references
-from placer.methods import METHODS
-from placer.placement import MAXIMISED, Value, better
-from placer.result import Verdict
+from placer.lab.sweep.records import RunRecord
+from placer.lab.sweep.statistics import references
+from placer.problem.placement import MAXIMISED, Value, better
+from placer.problem.result import Verdict
+from placer.search import METHODS
 
 #: A line, and what its weight is set beside; None: nothing is known.
 Measure = Callable[[RunRecord, int | None], float | None]

@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, TypeVar
 
-from placer.dense.dense_builder import make_dense
-from placer.instance import (
+from placer.answers.reasons import reasons
+from placer.arrays.dense_builder import make_dense
+from placer.base.quantity import Resources
+from placer.lab.generate import generate
+from placer.problem import (
     Constraints,
     Group,
     GroupKey,
@@ -28,11 +31,8 @@ from placer.instance import (
     PodState,
     TopologyTree,
 )
-from placer.laboratory.generate import generate
-from placer.methods.greedy.multi_start import greedy
-from placer.quantity import Resources
-from placer.reasons import reasons
-from placer.verify import verify
+from placer.rules import verify
+from placer.search.greedy.multi_start import greedy
 from tests.support import instance_of
 
 T = TypeVar("T")

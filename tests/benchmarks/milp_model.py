@@ -16,13 +16,13 @@ from pathlib import Path
 import pulp
 
 import placer
+from placer.arrays import Dense, Solution, score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound
-from placer.dense import Dense, Solution, score_solution
-from placer.dense.dense_builder import make_dense
-from placer.methods.events import Event, Improved, SearchOptions, TooLarge
-from placer.methods.greedy.multi_start import greedy
-from placer.methods.milp.search import MilpModel, search
-from placer.methods.milp.solvers import ask, make_solver
+from placer.search.events import Event, Improved, SearchOptions, TooLarge
+from placer.search.greedy.multi_start import greedy
+from placer.search.milp.method import MilpModel, search
+from placer.search.milp.solvers import ask, make_solver
 
 
 def size(dense: Dense) -> str:

@@ -13,12 +13,12 @@ import argparse
 import time
 from collections.abc import Mapping
 
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import generate
-from placer.manifests import from_documents, validate
-from placer.result import Result
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import generate
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
+from placer.problem.result import Result
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """How fast kubelets are replayed and put in order: pods per second of one replay, seconds for a whole placement.
 
 ``python -m tests.benchmarks.numa_replay [NODES]`` makes nodes of 2, 4 and 8 zones, filled (default 1,000), and prints
-a line each for the replay of all their pods and for :func:`placer.methods.numa.binding_order.aligned`; seconds are
+a line each for the replay of all their pods and for :func:`placer.search.numa.binding_order.aligned`; seconds are
 those of the CPU.
 """
 
@@ -11,13 +11,13 @@ import sys
 import time
 from collections import defaultdict
 
-from placer.dense.packed_kubelet import PackedKubelet, State, Units, packed_kubelets
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import generate
-from placer.manifests import from_documents, validate
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement
+from placer.arrays.packed_kubelet import PackedKubelet, State, Units, packed_kubelets
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import generate
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
+from placer.problem.placement import Placement
+from placer.search.numa.binding_order import aligned
 
 
 def main(nodes: int) -> None:

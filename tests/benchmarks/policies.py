@@ -15,12 +15,12 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from placer.instance import Instance, SubGroupPolicy
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import generate
-from placer.laboratory.policies.mimicry import POLICIES, run
-from placer.manifests import from_documents, validate
-from placer.verify import verify
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import generate
+from placer.lab.policies.mimicry import POLICIES, run
+from placer.problem import Instance, SubGroupPolicy
+from placer.problem.instance_builder import make_instance
+from placer.rules import verify
 from tests.world import World, hard
 
 #: 1,000 nodes and about 1,000 pending pods each: half the nodes full of whole-node pods, and small ones mixed.

@@ -117,8 +117,8 @@ INPUTS: dict[str, Callable[[], str]] = {
 
 def read(path: Path) -> tuple[float, float, float, str]:
     """Seconds, those of the processor, MiB beyond what the process had before, and the first fault."""
-    from placer import manifests
-    from placer.errors import BadInstance
+    from placer.base.errors import BadInstance
+    from placer.kube import manifests
 
     before, start, busy, said = peak(), time.perf_counter(), time.process_time(), "not refused"
     try:

@@ -286,7 +286,7 @@ def with_orjson(path: Path) -> Callable[[], object]:
 
 def with_placer(path: Path) -> Callable[[], object]:
     """Our own way, from the text in hand to typed objects."""
-    from placer import manifests
+    from placer.kube import manifests
 
     texts = manifests.read_texts([path])
     return lambda: manifests.validate(manifests.split(texts))

@@ -26,11 +26,12 @@ from typing import NamedTuple
 
 from instances.best import HERE as LIBRARY
 from instances.best import beside, document, trimmed
+from placer.arrays.dense_builder import make_dense
+from placer.base.errors import PlacerError
 from placer.bounds import bounds_for, named_bounds
-from placer.dense.dense_builder import make_dense
-from placer.errors import PlacerError
-from placer.instance import Instance, Key
-from placer.laboratory.generate.objects import (
+from placer.cli.terminal import writable
+from placer.kube.manifests import dump
+from placer.lab.generate.objects import (
     GROUP,
     NAMESPACE,
     Document,
@@ -41,13 +42,12 @@ from placer.laboratory.generate.objects import (
     pod_group,
     run_on,
 )
-from placer.laboratory.generate.random_source import RandomSource
-from placer.laboratory.sweep.runs import parse_seeds
-from placer.manifests import dump
-from placer.methods.incumbent import Incumbent
-from placer.placement import Binding, Placement
-from placer.read import read, read_placement
-from placer.terminal import writable
+from placer.lab.generate.random_source import RandomSource
+from placer.lab.sweep.runs import parse_seeds
+from placer.problem import Instance, Key
+from placer.problem.placement import Binding, Placement
+from placer.problem.reading import read, read_placement
+from placer.search.incumbent import Incumbent
 from tests.support import queue
 
 LEAF = "topology.example/leaf"

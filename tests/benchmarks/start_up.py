@@ -59,10 +59,10 @@ def first(point):
     print(json.dumps(line), flush=True)
     sys.exit()
 
-from placer.read import read
+from placer.problem.reading import read
 instance = read(sys.argv[1])
 read_at = used()
-from placer.solve import solve
+from placer.answers.solving import solve
 solve(instance, method="greedy", watch=first)
 """
 

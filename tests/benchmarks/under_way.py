@@ -25,13 +25,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from placer.arrays import Dense, Solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import named_bounds
-from placer.dense import Dense, Solution
-from placer.dense.dense_builder import make_dense
-from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
-from placer.methods.decomposed.repair import RepairResult, RepairTask
-from placer.methods.greedy.multi_start import greedy
-from placer.read import read
+from placer.problem.reading import read
+from placer.search.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
+from placer.search.decomposed.repairing import RepairResult, RepairTask
+from placer.search.greedy.multi_start import greedy
 
 
 class Equals(WorkerPool):

@@ -29,24 +29,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from placer.cores import usable_cores
-from placer.deadline import Deadline
-from placer.disruption import as_asked, outcome_of
-from placer.instance import Instance
-from placer.laboratory.deciders import Asked
-from placer.laboratory.generate import generate
-from placer.laboratory.generate.objects import Document
-from placer.laboratory.own_policies import Proposal
-from placer.laboratory.placement_metrics import groups_gaining, victims
-from placer.laboratory.policies.mimicry import PREEMPTING
-from placer.laboratory.sweep.machine import this_machine
-from placer.laboratory.sweep.runs import parse_seeds
-from placer.methods.preempt.domains import disturbance
-from placer.methods.process import run_apart
-from placer.placement import Placement, Score, Value, better
-from placer.read import read_placement
-from placer.score import score
-from placer.verify import in_order, verify
+from placer.base.cores import usable_cores
+from placer.base.deadline import Deadline
+from placer.lab.deciders import Asked
+from placer.lab.generate import generate
+from placer.lab.generate.objects import Document
+from placer.lab.own_policies import Proposal
+from placer.lab.placement_metrics import groups_gaining, victims
+from placer.lab.policies.mimicry import PREEMPTING
+from placer.lab.sweep.machine import this_machine
+from placer.lab.sweep.runs import parse_seeds
+from placer.problem import Instance
+from placer.problem.disruption import as_asked, outcome_of
+from placer.problem.placement import Placement, Score, Value, better
+from placer.problem.reading import read_placement
+from placer.rules import in_order, verify
+from placer.rules.scoring import score
+from placer.search.preempt.domains import disturbance
+from placer.search.process import run_apart
 from tests.benchmarks.filled import filled
 from tests.benchmarks.goals import Goal, markdown, share, shown
 from tests.support import instance_of
@@ -194,7 +194,7 @@ def _command(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, d
 def _policy(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, dict[str, Any]]:
     """What another scheduler evicts and binds; it proves nothing."""
     asked, until = Asked(run.method, seed=run.seed), Deadline.within(3 * limits.seconds)
-    ended = run_apart("placer.laboratory.compare:decide", (made.instance, asked), lambda _: None, until)
+    ended = run_apart("placer.lab.compare:decide", (made.instance, asked), lambda _: None, until)
     if not isinstance(ended.value, Proposal):
         raise ValueError(f"{ended.how.value} {ended.detail}: {ended.value}")
     return ended.value.placement, {}

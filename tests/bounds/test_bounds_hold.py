@@ -11,16 +11,16 @@ from random import Random
 
 import pytest
 
+from placer.arrays import Dense, score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, bounds_for, lp
 from placer.bounds.lp import lp_bounds
 from placer.bounds.standalone import StandaloneLimits
-from placer.dense import Dense, score_solution
-from placer.dense.dense_builder import make_dense
-from placer.instance.instance_builder import make_instance
-from placer.laboratory.generate import ClosOptions, Generated, PlantedOptions, clos, planted
-from placer.manifests import from_documents, validate
-from placer.methods.greedy.multi_start import greedy
-from placer.placement import MAXIMISED, Placement
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import ClosOptions, Generated, PlantedOptions, clos, planted
+from placer.problem.instance_builder import make_instance
+from placer.problem.placement import MAXIMISED, Placement
+from placer.search.greedy.multi_start import greedy
 from tests.examples import exhaustive, seed_blocks
 from tests.oracle import placements
 from tests.tiny import Tiny, tiny

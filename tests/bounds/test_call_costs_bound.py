@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from placer.arrays import score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import CallCosts, bounds_for
 from placer.bounds.call_costs import standing_cost
-from placer.dense import score_solution
-from placer.dense.dense_builder import make_dense
 from tests.judge import placement
 from tests.kep import kep_cluster
 from tests.shop import SHOP, shop

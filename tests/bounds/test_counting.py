@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from placer.arrays import score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.bounds.counting import some_of
 from placer.bounds.lp import lp_bounds
 from placer.bounds.standalone import ArrayCache
-from placer.dense import score_solution
-from placer.dense.dense_builder import make_dense
 from tests.world import World, soft
 
 QUARTER = 250_000

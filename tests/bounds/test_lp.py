@@ -11,17 +11,17 @@ from itertools import product
 import numpy as np
 import pytest
 
+from placer.arrays import Solution
+from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
+from placer.base.linear import IntegerProgram, Row, certified
 from placer.bounds import NamedBound, bounds_for, lp
 from placer.bounds.lp import NodeClasses, lp_bounds
 from placer.bounds.standalone import Shapes
-from placer.deadline import Deadline
-from placer.dense import Solution
-from placer.dense.dense_builder import make_dense
-from placer.instance import SubGroupPolicy
-from placer.linear import IntegerProgram, Row, certified
-from placer.methods.events import Event, SearchOptions
-from placer.methods.exact.search import search
-from placer.placement import MAXIMISED
+from placer.problem import SubGroupPolicy
+from placer.problem.placement import MAXIMISED
+from placer.search.events import Event, SearchOptions
+from placer.search.exact.method import search
 from tests.bounds.test_standalone import two_spines
 from tests.world import World, hard
 

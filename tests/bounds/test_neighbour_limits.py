@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from placer.answers.solving import solve
+from placer.arrays import Dense, score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import bounds_for, named_bounds
-from placer.dense import Dense, score_solution
-from placer.dense.dense_builder import make_dense
-from placer.instance import PodState
-from placer.instance.neighbours import Neighbours
-from placer.methods.greedy.multi_start import greedy
-from placer.solve import solve
+from placer.problem import PodState
+from placer.problem.neighbours import Neighbours
+from placer.search.greedy.multi_start import greedy
 from tests.world import World, apart, hard, near, soft, spread
 
 QUARTER = 250_000

@@ -9,13 +9,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from placer.arrays import score_solution
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import splits
 from placer.bounds.splits import AppGroupSplits, CallingPods, WidestNodes, find_splits, least_cuts
-from placer.dense import score_solution
-from placer.dense.dense_builder import make_dense
-from placer.methods.events import Event, Improved, SearchOptions
-from placer.methods.exact.search import ExactSearch
-from placer.methods.greedy.multi_start import greedy
+from placer.search.events import Event, Improved, SearchOptions
+from placer.search.exact.method import ExactSearch
+from placer.search.greedy.multi_start import greedy
 from tests.examples import seed_blocks
 from tests.tiny import tiny_network
 from tests.world import World, calls

@@ -11,12 +11,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from placer.answers.solving import solve
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, named_bounds
 from placer.bounds.standalone import EqualGroups, StandaloneLimits, usable
-from placer.dense.dense_builder import make_dense
-from placer.instance import SubGroupPolicy
-from placer.result import Verdict
-from placer.solve import solve
+from placer.problem import SubGroupPolicy
+from placer.problem.result import Verdict
 from tests.support import instance_of, node, pod
 from tests.world import World, hard, port, soft
 

@@ -6,13 +6,13 @@ from itertools import islice
 
 import pytest
 
+from placer.answers.solving import solve
+from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, weight_bound
-from placer.dense.dense_builder import make_dense
-from placer.instance import Policy
-from placer.placement import better
-from placer.result import Result, Verdict
-from placer.score import placed_weight, score
-from placer.solve import solve
+from placer.problem import Policy
+from placer.problem.placement import better
+from placer.problem.result import Result, Verdict
+from placer.rules.scoring import placed_weight, score
 from tests.oracle import placements
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import World

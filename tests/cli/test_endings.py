@@ -241,8 +241,8 @@ def interrupted(
 
 #: Modules that a ``solve`` imports, in order: of the command line, of reading, of deciding.
 MOMENTS = [
-    "placer.cli.signals", "placer.cli.streams", "argparse", "placer.cli.completing", "placer.document",
-    "msgspec", "yaml", "placer.instance.instance_builder",
+    "placer.cli.signals", "placer.cli.streams", "argparse", "placer.cli.completing", "placer.answers.document",
+    "msgspec", "yaml", "placer.problem.instance_builder",
 ]  # fmt: skip
 
 
@@ -306,7 +306,7 @@ def _writer_of(fifo: Path, running: subprocess.Popen[Any]) -> int:
 SLOW = """
 import signal, sys
 from placer.cli import main
-from placer.explain import explanation
+from placer.answers.explain import explanation
 
 fast, calls = explanation._explained, []
 

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from placer import read
+from placer.answers.progress import Progress
 from placer.cli import help_texts, main
 from placer.cli.program import leaves, parser
-from placer.progress import Progress
 from tests.support import listing, node, pod, pod_group
 from tests.write_schemas import REPORTS, report_schema
 
@@ -126,7 +126,7 @@ def test_one_namespace_and_all_of_them_are_not_asked_for_together(cluster: str, 
 @pytest.mark.parametrize(("context", "found"), [(None, "team-a"), ("one", "team-a"), ("two", None), ("three", None)])
 def test_the_namespace_of_the_context_is_the_users_own(context: str | None, found: str | None, tmp_path: Path) -> None:
     pytest.importorskip("kubernetes")
-    from placer.cluster.reading.credentials import context_namespace
+    from placer.passes.cluster.reading.credentials import context_namespace
 
     path = tmp_path / "config"
     path.write_text(json.dumps(KUBECONFIG))

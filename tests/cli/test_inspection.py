@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
+from placer.answers.solving import solve
 from placer.cli.inspection import Inspection
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.earlier_passes import instance_in
-from placer.scheduling_pass import Pass, PassOptions, ReadCluster
-from placer.solve import solve
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.earlier_passes import instance_in
+from placer.passes.scheduling_pass import Pass, PassOptions, ReadCluster
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod
 from tests.waiting import wait_until

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from placer.base.errors import BadInstance, Fault
+from placer.base.text import legible, safe_lines, shown
 from placer.cli import main
-from placer.errors import BadInstance, Fault
-from placer.legible import legible, safe_lines, shown
-from placer.read import read
+from placer.problem.reading import read
 from tests.report.scenes import fleet
 from tests.support import node, pod, pod_group, policy
 from tests.test_terminal import on_terminal

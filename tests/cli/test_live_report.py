@@ -11,9 +11,9 @@ from urllib.request import urlopen
 import pytest
 
 from placer import solve
+from placer.answers.report import contents_of_result, page
 from placer.cli.live_report import LiveReport
-from placer.metrics_server import PageServer
-from placer.report import contents_of_result, page
+from placer.passes.metrics_server import PageServer
 from tests.report.scenes import fleet
 from tests.support import instance_of
 

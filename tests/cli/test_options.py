@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 import placer
-import placer.cluster
+import placer.passes.cluster
 from placer.cli import main
-from placer.cluster import Snapshot
-from placer.cluster.reading.gang_record import RecordedGangs
+from placer.passes.cluster import Snapshot
+from placer.passes.cluster.reading.gang_record import RecordedGangs
 from tests.support import node, pod
 from tests.test_network_costs import ZONE, topology, weights
 
@@ -43,10 +43,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     def holding(*objects: dict[str, Any]) -> list[tuple[str | None, str | None]]:
         items = tuple(json.dumps(each).encode() for each in objects)
         taken = Snapshot(scheduler_name="placer", items=items, versions={}, counts={"nodes": 2})
-        monkeypatch.setattr(placer.cluster, "take", lambda *_, **__: taken)
-        monkeypatch.setattr(placer.cluster.Client, "connect", connect)
-        monkeypatch.setattr("placer.cluster.reading.rejections.failed_pods", lambda *_: [])
-        monkeypatch.setattr("placer.cluster.reading.gang_record.read_record", lambda *_: RecordedGangs())
+        monkeypatch.setattr(placer.passes.cluster, "take", lambda *_, **__: taken)
+        monkeypatch.setattr(placer.passes.cluster.Client, "connect", connect)
+        monkeypatch.setattr("placer.passes.cluster.reading.rejections.failed_pods", lambda *_: [])
+        monkeypatch.setattr("placer.passes.cluster.reading.gang_record.read_record", lambda *_: RecordedGangs())
         return asked
 
     return holding
@@ -144,7 +144,7 @@ def test_expand_makes_the_pods_of_one_scheduler(tmp_path: Path, capsys: Capture)
     assert main(["expand", str(path), "-o", str(tmp_path / "made.txt")]) == 2
 
 
-@pytest.mark.parametrize("first", ["placer.read", "placer.explain", "placer.laboratory.compare", "placer.cli.program"])
+@pytest.mark.parametrize("first", ["placer.read", "placer.explain", "placer.lab.compare", "placer.cli.program"])
 def test_names_of_the_package_are_functions_whatever_was_imported_first(first: str) -> None:
     program = f"import {first}, placer; print(*map(callable, (getattr(placer, name) for name in placer.__all__)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -157,5 +157,5 @@ def test_importing_the_package_imports_nothing_else_of_it() -> None:
         "import sys, placer.cli; print(sorted(name for name in sys.modules if name.startswith('placer')), dir(placer))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("['placer', 'placer.cli', 'placer.version'] [")
+    assert done.stdout.startswith("['placer', 'placer.cli', 'placer.base.version'] [")
     assert "'solve'" in done.stdout

@@ -318,7 +318,7 @@ def test_what_the_greedy_proves_needs_no_process_no_solver_and_no_versions(clust
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines())
     assert "placer.solve" in loaded
-    slow = {"ortools", "highspy", "pydantic", "placer.methods.process", "subprocess", "importlib.metadata", "tempfile"}
+    slow = {"ortools", "highspy", "pydantic", "placer.search.process", "subprocess", "importlib.metadata", "tempfile"}
     assert loaded & slow == set()
 
 
@@ -348,6 +348,6 @@ def test_no_command_imports_what_only_another_one_needs() -> None:
         "yaml",
         "rich",
         "networkx",
-        "placer.instance",
-        "placer.laboratory.generate",
+        "placer.problem",
+        "placer.lab.generate",
     }

@@ -10,14 +10,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+from placer.answers.explain import prices
+from placer.answers.summary.queue import _WORDS, age_words, queue_items, queue_lines
+from placer.base.codes import REASONS
+from placer.base.words import NamedThing, NameList, Sentence
 from placer.cli import main
-from placer.codes import REASONS
-from placer.explain import prices
-from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.result import Reason
-from placer.summary.queue import _WORDS, age_words, queue_items, queue_lines
-from placer.words import NamedThing, NameList, Sentence
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement
+from placer.problem.result import Reason
 from tests.support import Document, instance_of, node, pod, pod_group
 from tests.test_schemas import shipped
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from placer.base.errors import StrictFindings
 from placer.cli import main
-from placer.errors import StrictFindings
-from placer.read import read_whole_placement
+from placer.problem.reading import read_whole_placement
 
 NODE = {
     "apiVersion": "v1",

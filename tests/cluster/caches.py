@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.earlier_passes import prepared
-from placer.instance import GroupKey, Key
+from placer.passes.cluster.planning.binding_plan import PlannedBinding
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, pod
 

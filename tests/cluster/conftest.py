@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from placer.cluster.writing.lease import LeaseOptions
+from placer.passes.cluster.writing.lease import LeaseOptions
 from tests.cluster.api import Api
 from tests.cluster.applied import Applied, Run
 from tests.cluster.binaries import Missing, program, programs, resource_definitions

@@ -33,9 +33,9 @@ _AS_POD = """
 import sys
 from pathlib import Path
 import kubernetes.config.incluster_config as account
-import placer.version
-from placer.cluster.reading import client
-placer.version.__version__, folder = sys.argv[1], Path(sys.argv.pop(2))
+import placer.base.version
+from placer.passes.cluster.reading import client
+placer.base.version.__version__, folder = sys.argv[1], Path(sys.argv.pop(2))
 del sys.argv[1]
 account.SERVICE_TOKEN_FILENAME = str(folder / "token")
 account.SERVICE_CERT_FILENAME = str(folder / "ca.crt")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import Client, PlannedBinding
-from placer.cluster.reading.client import Response
-from placer.cluster.writing.plan_execution import execute_plan
-from placer.instance import Key
+from placer.passes.cluster import Client, PlannedBinding
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.writing.plan_execution import execute_plan
+from placer.problem import Key
 from tests.cluster.api import PATIENCE, Api
 from tests.cluster.things import live_pod
 from tests.support import Document
@@ -43,7 +43,7 @@ def before_bindings(monkeypatch: pytest.MonkeyPatch, work: Callable[[Any], None]
         work(cache)
         return execute_plan(client, cache, *rest)
 
-    monkeypatch.setattr("placer.scheduling_pass.execute_plan", work_first)
+    monkeypatch.setattr("placer.passes.scheduling_pass.execute_plan", work_first)
 
 
 def at_first_binding(monkeypatch: pytest.MonkeyPatch, work: Callable[[str], object], pod: str = "") -> None:

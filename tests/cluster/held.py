@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placer.instance.pod_states import HOLD_GATE
+from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS
 from tests.cluster.passes import bound, gang

@@ -3,7 +3,7 @@
 Of the pods that reach a kubelet together it looks at the oldest first; those of one second come in any order with a
 real one, by name from the end here. Each must find room for its requests, its host
 ports and its NUMA zones beside what runs; one that does not becomes ``Failed`` with the kubelet's reason and holds
-nothing. Zones are handed out by the replay of the Topology Manager (``placer.instance.numa``).
+nothing. Zones are handed out by the replay of the Topology Manager (``placer.problem.numa``).
 
 Source: Kubernetes ``pkg/kubelet/lifecycle/predicate.go`` (reasons and messages), ``pkg/kubelet/kubelet.go`` (order).
 """
@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from placer.instance import Node
-from placer.instance.numa import TopologyManager
-from placer.instance.numa.node_resource_topology import DemandPool
-from placer.instance.requests import pod_requests
+from placer.base.quantity import Resources
 from placer.kube.pod import PodManifest
-from placer.quantity import Resources
+from placer.problem import Node
+from placer.problem.numa import TopologyManager
+from placer.problem.numa.node_resource_topology import DemandPool
+from placer.problem.requests import pod_requests
 from tests.cluster.api import Api, Refused
 from tests.support import Document, instance_of, objects_of
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from placer.cluster import Client
-from placer.cluster.writing.lease import LeaseOptions
-from placer.cluster.writing.plan_execution import BindingOptions
-from placer.scheduling_loop import LoopObserver, run_loop
-from placer.scheduling_pass import MakePass, Pass, PassOptions, make_pass
+from placer.passes.cluster import Client
+from placer.passes.cluster.writing.lease import LeaseOptions
+from placer.passes.cluster.writing.plan_execution import BindingOptions
+from placer.passes.scheduling_loop import LoopObserver, run_loop
+from placer.passes.scheduling_pass import MakePass, Pass, PassOptions, make_pass
 from tests.cluster.server import ControlPlane
 from tests.waiting import wait_until
 

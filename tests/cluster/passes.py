@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from placer.base.quantity import Resources
 from placer.cli import main
-from placer.quantity import Resources
 from tests.cluster.api import Api
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod

@@ -20,8 +20,8 @@ Line = dict[str, Any]
 #: Runs the command line as that of another version.
 _AS_VERSION = """
 import sys
-import placer.version
-placer.version.__version__ = sys.argv.pop(1)
+import placer.base.version
+placer.base.version.__version__ = sys.argv.pop(1)
 from placer.cli import main
 sys.exit(main())
 """

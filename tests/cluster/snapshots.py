@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.field_filter import list_reader
-from placer.cluster.reading.snapshot import Snapshot
 from placer.kube.kinds import KINDS
-from placer.manifests import read_texts, split
+from placer.kube.manifests import read_texts, split
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.field_filter import list_reader
+from placer.passes.cluster.reading.snapshot import Snapshot
 from tests.support import Document
 
 __all__ = ["ListServer", "documents_in", "kept", "snapshot_of"]

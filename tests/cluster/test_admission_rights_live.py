@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placer.cluster.reading.client import JSON, MERGE, STRATEGIC_MERGE
+from placer.passes.cluster.reading.client import JSON, MERGE, STRATEGIC_MERGE
 from tests.cluster.api import Api, Refused
 from tests.cluster.applied import Run, allowed, full
 from tests.cluster.conftest import POLICIES as POLICY_KIND
@@ -25,8 +25,8 @@ from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.proxy import Proxy
 from tests.cluster.test_half_bound_live import refusing
 from tests.cluster.things import live_pod
-from tests.instance.test_upstream_gangs import gang as upstream_gang
-from tests.instance.test_upstream_gangs import upstream
+from tests.problem.test_upstream_gangs import gang as upstream_gang
+from tests.problem.test_upstream_gangs import upstream
 from tests.support import Document, node, pod_group
 from tests.test_deploy import DEPLOY
 from tests.waiting import wait_until

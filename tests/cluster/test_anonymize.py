@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.anonymize import WELL_KNOWN_KEYS, WELL_KNOWN_RESOURCES, _new_names, anonymized
-from placer.cluster.reading.snapshot import Snapshot
-from placer.instance import Instance, PodState
-from placer.instance.instance_builder import make_instance
 from placer.kube.marks import kept_annotations
+from placer.passes.cluster.reading.anonymize import WELL_KNOWN_KEYS, WELL_KNOWN_RESOURCES, _new_names, anonymized
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.problem import Instance, PodState
+from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from placer.cluster.reading.client import Response
-from placer.cluster.writing.plan_execution import BindingOptions
 from placer.kube.kinds import KINDS
 from placer.kube.marks import KAI_GROUP, MARKS, Meaning, Place
-from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.writing.plan_execution import BindingOptions
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
 from tests.cluster.any_objects import changed
 from tests.cluster.snapshots import ListServer
 from tests.cluster.things import live_pod, numa_topology
@@ -331,7 +331,7 @@ APART = {"policies"}
 
 
 def test_every_kind_that_is_listed_is_changed() -> None:
-    from placer.cluster.reading.snapshot import LISTED
+    from placer.passes.cluster.reading.snapshot import LISTED
 
     kinds = {(KINDS[each].attribute) for each in KINDS}
     assert set(LISTED) - APART <= kinds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import STRATEGIC_MERGE
+from placer.passes.cluster.reading.client import STRATEGIC_MERGE
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class

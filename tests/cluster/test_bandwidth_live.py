@@ -10,9 +10,9 @@ from urllib.error import HTTPError
 
 import pytest
 
-from placer.cluster import Client, take
-from placer.cluster.reading.earlier_passes import instance_in
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.passes.cluster import Client, take
+from placer.passes.cluster.reading.earlier_passes import instance_in
 from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.server import ControlPlane

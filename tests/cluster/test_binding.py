@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod
-from placer.instance import Key
+from placer.passes.cluster.planning.binding_plan import PlannedBinding
+from placer.passes.cluster.reading.client import Response, Unanswered
+from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod
+from placer.problem import Key
 
 BIND = PlannedBinding(Key("default", "p"), "uid-p", "n1", ("node-0", "node-1"))
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
-from placer.cluster.reading.snapshot import Identity
-from placer.instance import GroupKey, Instance, Key, Policy
-from placer.instance.numa import TopologyManager
-from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement
-from placer.verify import verify
+from placer.passes.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
+from placer.passes.cluster.reading.snapshot import Identity
+from placer.problem import GroupKey, Instance, Key, Policy
+from placer.problem.numa import TopologyManager
+from placer.problem.placement import Placement
+from placer.rules import verify
+from placer.search.numa.binding_order import aligned
 from tests.cluster.snapshots import snapshot_of
 from tests.examples import exhaustive
 from tests.numa_words import demand, numa

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 import placer
-from placer.cluster import Client, take
-from placer.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
-from placer.instance.instance_builder import make_instance
+from placer.passes.cluster import Client, take
+from placer.passes.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
+from placer.problem.instance_builder import make_instance
 from tests.cluster.api import Api
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.server import ControlPlane

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.breaker import Breaker, PatientWriter
-from placer.errors import ClusterError
+from placer.base.errors import ClusterError
+from placer.passes.cluster.reading.client import Response, Unanswered
+from placer.passes.cluster.writing.breaker import Breaker, PatientWriter
 
 
 class Server:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from placer.cli import main
-from placer.cluster.writing.lease import PAUSED, LeaseOptions
-from placer.methods.memory import memory_limit
-from placer.preflight import checks
-from placer.preflight.memory import MIB
+from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.passes.preflight import checks
+from placer.passes.preflight.memory import MIB
+from placer.search.memory import memory_limit
 from tests.cluster.api import Api, definitions
 from tests.cluster.binaries import programs, resource_definitions
 from tests.cluster.conftest import _found

@@ -14,9 +14,9 @@ import yaml
 from placer.cli import main
 from placer.cli.pass_flags import configured, pass_options
 from placer.cli.program import parser
-from placer.cluster import Client
-from placer.cluster.reading.access import Right, allows
-from placer.preflight.rights import needed_rights
+from placer.passes.cluster import Client
+from placer.passes.cluster.reading.access import Right, allows
+from placer.passes.preflight.rights import needed_rights
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.passes import gang
 from tests.cluster.things import live_pod

@@ -16,12 +16,12 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import urllib3
 
-from placer.cluster import Client
-from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, Unanswered, listed, server_time
-from placer.cluster.reading.credentials import Account, Credentials
-from placer.cluster.reading.views import ObjectView
-from placer.errors import ClusterError, UsageError
-from placer.version import __version__
+from placer.base.errors import ClusterError, UsageError
+from placer.base.version import __version__
+from placer.passes.cluster import Client
+from placer.passes.cluster.reading.client import Busy, Response, ServerClock, TooLong, Unanswered, listed, server_time
+from placer.passes.cluster.reading.credentials import Account, Credentials
+from placer.passes.cluster.reading.views import ObjectView
 
 #: Status, headers and text of an answer.
 KubeletAnswer = tuple[int, dict[str, str], bytes]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from placer.cluster.reading.client import MERGE, Busy, Client, Unanswered
-from placer.cluster.reading.credentials import Account, Credentials
-from placer.errors import ClusterError
+from placer.base.errors import ClusterError
+from placer.passes.cluster.reading.client import MERGE, Busy, Client, Unanswered
+from placer.passes.cluster.reading.credentials import Account, Credentials
 
 #: Status, headers and parts of an answer; status 0: none, the connection is closed.
 KubeletAnswer = tuple[int, dict[str, str], list[bytes]]

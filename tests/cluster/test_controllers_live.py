@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from placer.cli import main
-from placer.cluster.reading.client import APPLY
+from placer.passes.cluster.reading.client import APPLY
 from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed
 from tests.cluster.things import live_pod

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import urllib3
 
+from placer.base.errors import ClusterError, UsageError
 from placer.cli import main
-from placer.cluster import Client
-from placer.cluster.reading import credentials
-from placer.cluster.reading.client import Unanswered
-from placer.cluster.reading.credentials import Account, Credentials
-from placer.errors import ClusterError, UsageError
+from placer.passes.cluster import Client
+from placer.passes.cluster.reading import credentials
+from placer.passes.cluster.reading.client import Unanswered
+from placer.passes.cluster.reading.credentials import Account, Credentials
 from tests.cluster.plugins import EXEC, FUTURE, PAST, Plugin
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from placer.cluster import Client
+from placer.passes.cluster import Client
 from tests.cluster.api import Api, Refused
 from tests.cluster.faults import PODS
 from tests.cluster.loops import looping

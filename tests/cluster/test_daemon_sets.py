@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import pytest
 
 import placer
-from placer.cluster import take
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.daemon_sets import DAEMON_SETS, is_placeholder
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.field_filter import list_reader
-from placer.cluster.reading.snapshot import Snapshot, whole_kind
-from placer.dense.eligibility import Eligibility
-from placer.instance import Key, PodState, Requirement
-from placer.instance.instance_builder import make_instance
+from placer.arrays.eligibility import Eligibility
 from placer.kube.kinds import KindInfo
+from placer.passes.cluster import take
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.daemon_sets import DAEMON_SETS, is_placeholder
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.reading.field_filter import list_reader
+from placer.passes.cluster.reading.snapshot import Snapshot, whole_kind
+from placer.problem import Key, PodState, Requirement
+from placer.problem.instance_builder import make_instance
 from tests.cluster.caches import alone, bind, event, mine, theirs
 from tests.cluster.snapshots import ListServer
 from tests.support import Document, node

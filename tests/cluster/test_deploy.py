@@ -11,8 +11,8 @@ import pytest
 from kubernetes.config.incluster_config import InClusterConfigLoader
 
 from placer.cli import main
-from placer.cluster import Client, take
-from placer.cluster.reading.client import Forbidden
+from placer.passes.cluster import Client, take
+from placer.passes.cluster.reading.client import Forbidden
 from tests.cluster.api import Api
 from tests.cluster.binaries import CRDS, resource_definitions
 from tests.cluster.conftest import _found
@@ -213,7 +213,7 @@ def test_a_token_that_the_kubelet_renews_is_used(
     """The library reads the file again after a minute; here at once. The new token is of an account without rights. A
     file that has nothing in it for a moment ends nothing.
     """
-    monkeypatch.setattr("placer.cluster.reading.credentials._FRESH", 0.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.credentials._FRESH", 0.0)
     deployed.apply("base")
     make_nobody(deployed)
     in_a_pod(deployed, monkeypatch, tmp_path)

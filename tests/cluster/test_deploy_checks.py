@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placer.cluster import Client, take
+from placer.passes.cluster import Client, take
 from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed, refused
 from tests.support import Document, hyper_node

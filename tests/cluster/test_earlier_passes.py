@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.earlier_passes import RoomState, marked, prepared
-from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shapes_of
-from placer.cluster.reading.views import Workload
-from placer.instance import GroupKey, Key
+from placer.passes.cluster.reading.earlier_passes import RoomState, marked, prepared
+from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shapes_of
+from placer.passes.cluster.reading.views import Workload
+from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
 
@@ -135,7 +135,7 @@ def test_a_snapshot_for_others_says_the_same(
     record = recorded("half")
     assert marked(snapshot, cooling, record) == prepared(snapshot, cooling, record).snapshot
     expected = prepared(snapshot, cooling).snapshot
-    monkeypatch.setattr("placer.cluster.reading.earlier_passes.make_instance", None)
+    monkeypatch.setattr("placer.passes.cluster.reading.earlier_passes.make_instance", None)
     assert marked(snapshot, cooling) == expected
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.writing.express_lane import Arrivals, ExpressLane, express
-from placer.cluster.writing.lease import LeaseOptions
-from placer.errors import ClusterError
-from placer.instance import Instance, Key, PodState
-from placer.methods import process
-from placer.methods.process import ProcessEnd, ProcessResult
-from placer.placement import Placement
-from placer.result import Termination
-from placer.scheduling_pass import LoopMemory, Pass, PassOptions, Session, run_pass
-from placer.solve import solve
-from placer.verify import verify
+from placer.answers.solving import solve
+from placer.base.errors import ClusterError
+from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.writing.express_lane import Arrivals, ExpressLane, express
+from placer.passes.cluster.writing.lease import LeaseOptions
+from placer.passes.scheduling_pass import LoopMemory, Pass, PassOptions, Session, run_pass
+from placer.problem import Instance, Key, PodState
+from placer.problem.placement import Placement
+from placer.problem.result import Termination
+from placer.rules import verify
+from placer.search import process
+from placer.search.process import ProcessEnd, ProcessResult
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.test_any_object import Double
@@ -98,7 +98,7 @@ def test_a_pod_waits_that_must_be_near_one_that_waits() -> None:
 
 
 def test_looking_at_what_ranks_above_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placer.cluster.writing.express_lane._LOOKS", 3)
+    monkeypatch.setattr("placer.passes.cluster.writing.express_lane._LOOKS", 3)
     hard = [asking(f"hard-{number}", 5, cpu=100 + number) for number in range(2)]
     nodes = [node(f"n{number}") for number in range(2)]
     low = [asking(f"s{number}", cpu=1) for number in range(2)]

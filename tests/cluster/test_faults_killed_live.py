@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from placer.methods import process
-from placer.methods.fork_server import Child
+from placer.search import process
+from placer.search.fork_server import Child
 from tests.cluster.aftermath import check_half_bound, could_be_bound, finish
 from tests.cluster.api import Api
 from tests.cluster.passes import Passes, bound, gang, overfull

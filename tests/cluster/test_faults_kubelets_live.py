@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading import unanswered
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.gang_record import packed, read_record
-from placer.methods import process
-from placer.methods.fork_server import Child
+from placer.passes.cluster.reading import unanswered
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.gang_record import packed, read_record
+from placer.search import process
+from placer.search.fork_server import Child
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, half_bound, recreate
 from tests.cluster.kubelets import Admission, Impatient, Kubelets

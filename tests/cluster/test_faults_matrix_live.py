@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.writing.lease import LeaseOptions
+from placer.passes.cluster.writing.lease import LeaseOptions
 from tests.cluster.aftermath import check_half_bound, could_be_bound, finish
 from tests.cluster.api import Api
 from tests.cluster.fault_matrix import CELLS, FAULTS, Cell
@@ -22,20 +22,20 @@ from tests.waiting import wait_until
 
 #: Seconds for which something is waited in a pass, in place of those that are for real clusters.
 SHORT = {
-    "placer.cluster.reading.client._READ": 0.5,
-    "placer.cluster.reading.client._FIRST_WAIT": 0.02,
-    "placer.cluster.writing.lease._PATIENCE": 0.4,
-    "placer.cluster.writing.gang_ledger._PATIENCE": 0.4,
-    "placer.cluster.writing.binding._PATIENCE": 0.4,
-    "placer.cluster.writing.status_writer._PATIENCE": 0.4,
-    "placer.cluster.writing.pod_group_status._PATIENCE": 0.4,
-    "placer.cluster.writing.plan_execution._EVENTS": 3.0,
-    "placer.cluster.reading.watch._EVERY": 0.3,
-    "placer.cluster.reading.watch._LISTING": 2.0,
-    "placer.cluster.reading.unanswered._SECONDS": 1.0,
-    "placer.cluster.reading.unanswered._SILENT": 0.5,
-    "placer.cluster.writing.breaker._REFUSED": 0.5,
-    "placer.cluster.writing.breaker._WAITING": 3.0,
+    "placer.passes.cluster.reading.client._READ": 0.5,
+    "placer.passes.cluster.reading.client._FIRST_WAIT": 0.02,
+    "placer.passes.cluster.writing.lease._PATIENCE": 0.4,
+    "placer.passes.cluster.writing.gang_ledger._PATIENCE": 0.4,
+    "placer.passes.cluster.writing.binding._PATIENCE": 0.4,
+    "placer.passes.cluster.writing.status_writer._PATIENCE": 0.4,
+    "placer.passes.cluster.writing.pod_group_status._PATIENCE": 0.4,
+    "placer.passes.cluster.writing.plan_execution._EVENTS": 3.0,
+    "placer.passes.cluster.reading.watch._EVERY": 0.3,
+    "placer.passes.cluster.reading.watch._LISTING": 2.0,
+    "placer.passes.cluster.reading.unanswered._SECONDS": 1.0,
+    "placer.passes.cluster.reading.unanswered._SILENT": 0.5,
+    "placer.passes.cluster.writing.breaker._REFUSED": 0.5,
+    "placer.passes.cluster.writing.breaker._WAITING": 3.0,
 }
 #: It is renewed several times in each pass, and what was not given back is soon another's.
 LEASE = LeaseOptions(duration=5, renew_deadline=600.0, retry_period=0.05)

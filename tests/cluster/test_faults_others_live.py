@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import Client
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.instance import Key
+from placer.passes.cluster import Client
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.problem import Key
 from tests.cluster.api import PATIENCE, Api
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, recreate, steal
 from tests.cluster.passes import Passes, bound, gang, overfull

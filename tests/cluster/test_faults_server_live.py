@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import Client
-from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.lease import LeaseOptions
+from placer.passes.cluster import Client
+from placer.passes.cluster.reading.client import Response, Unanswered
+from placer.passes.cluster.writing.lease import LeaseOptions
 from tests.cluster.api import PATIENCE, Api, Refused
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -52,7 +52,7 @@ def test_answers_that_do_not_come_in_time(
     cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pod is read before anything is tried again: what was made is not made again."""
-    monkeypatch.setattr("placer.cluster.writing.binding._PATIENCE", 0.3)
+    monkeypatch.setattr("placer.passes.cluster.writing.binding._PATIENCE", 0.3)
     cluster.create(node("n1"), *gang("train", 4))
 
     def late(_method: str, path: str, times: int) -> Spoil | None:
@@ -187,7 +187,7 @@ def test_a_binding_that_lands_after_its_deadline_takes_no_room_that_is_anothers(
     """It is held back on its way. When it arrives the pod has another version, and it is refused; where the pod could
     not be written to, its room was kept for as long as the pass lasted, and it is told as not known.
     """
-    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 1.0)  # none comes of what is held back
+    monkeypatch.setattr("placer.passes.cluster.writing.plan_execution._EVENTS", 1.0)  # none comes of what is held back
     cluster.create(node("n1"), *gang("train", 2, cpu=4), live_pod("lone", cpu=4))
     held: list[tuple[str, Any]] = []
     sent = Client.send

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import plan_bindings
+from placer.passes.cluster.planning.binding_plan import plan_bindings
 from tests.cluster.api import Api, definitions
 from tests.cluster.binaries import resource_definitions
 from tests.cluster.faults import steal
@@ -38,14 +38,14 @@ def before_plan(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> 
         work()
         return plan_bindings(*arguments)
 
-    monkeypatch.setattr("placer.scheduling_pass.plan_bindings", work_first)
+    monkeypatch.setattr("placer.passes.scheduling_pass.plan_bindings", work_first)
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds of a test in place of those of a cluster."""
-    monkeypatch.setattr("placer.cluster.reading.watch._PATIENCE", 0.5)
-    monkeypatch.setattr("placer.cluster.reading.watch._LISTING", 1.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._PATIENCE", 0.5)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._LISTING", 1.0)
 
 
 @pytest.mark.parametrize("few", [500, *exhaustive(0)])
@@ -54,7 +54,7 @@ def test_what_a_silent_watch_kept_back_is_asked_for(
     few: int, theirs: str, cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, impatient: None
 ) -> None:
     """Whether the list is taken at once or the watch opened anew first, which helps as little here."""
-    monkeypatch.setattr("placer.cluster.reading.watch._FEW", few)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._FEW", few)
     cluster.create(node("n1"), *gang("train", 2, cpu=4))
 
     def work() -> None:
@@ -76,8 +76,8 @@ def test_a_watch_that_was_reopened_is_read_first(
     cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to a bookmark, which the server sends soon; the list of a large cluster would take longer."""
-    monkeypatch.setattr("placer.cluster.reading.watch._FEW", 0)
-    monkeypatch.setattr("placer.cluster.reading.watch._PATIENCE", 60.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._FEW", 0)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._PATIENCE", 60.0)
     cluster.create(node("n1"), *gang("train", 2, cpu=4))
     proxy.rule = silent("/api/v1/pods", times=1)
     before_plan(monkeypatch, lambda: steal(cluster, "thief", "n1", cpu=1))
@@ -95,7 +95,7 @@ def test_where_nothing_can_be_heard_nothing_is_bound(
     def work() -> None:
         proxy.rule = lambda method, path, _times: Spoil(503) if method == "GET" and "/pods" in path else None
 
-    monkeypatch.setattr("placer.cluster.reading.client._FIRST_WAIT", 0.01)
+    monkeypatch.setattr("placer.passes.cluster.reading.client._FIRST_WAIT", 0.01)
     before_plan(monkeypatch, work)
     told = passes("--gang-grace", "1", code=None)
     assert "/api/v1/pods cannot be watched" in told["left"]["PodGroup default/train"]
@@ -108,8 +108,8 @@ def test_bindings_that_nothing_shows_are_told(
 ) -> None:
     """They are made, and what else came to the node in the meantime is not known."""
     cluster.create(node("n1"), *gang("train", 2))
-    monkeypatch.setattr("placer.cluster.reading.client._FIRST_WAIT", 0.01)
-    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 1.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.client._FIRST_WAIT", 0.01)
+    monkeypatch.setattr("placer.passes.cluster.writing.plan_execution._EVENTS", 1.0)
 
     def deaf(method: str, path: str, _times: int) -> Spoil | None:
         if path.endswith("/binding"):
@@ -190,7 +190,7 @@ def test_a_tree_in_a_version_that_is_not_read_is_no_tree(
 def test_a_server_that_has_just_begun_is_asked_again_by_the_next_pass(
     path: str, spoil: Spoil, says: str, cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placer.cluster.reading.client._FIRST_WAIT", 0.01)
+    monkeypatch.setattr("placer.passes.cluster.reading.client._FIRST_WAIT", 0.01)
     cluster.create(node("n1"), node("n2"), hyper_node("leaf", 1, nodes=("n1",)), *gang("hard", 2, tier=1, cpu=1))
     proxy.rule = lambda _method, asked, _times: spoil if asked == path else None
     assert says in passes(code=6)["error"]

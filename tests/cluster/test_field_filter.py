@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.field_filter import list_reader
-from placer.errors import ClusterError
-from placer.instance.instance_builder import make_instance
+from placer.base.errors import ClusterError
 from placer.kube.kinds import BY_ATTRIBUTE, KINDS
-from placer.manifests import from_documents, validate
+from placer.kube.manifests import from_documents, validate
+from placer.passes.cluster.reading.field_filter import list_reader
+from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import documents_in, kept
 from tests.support import instance_of
 

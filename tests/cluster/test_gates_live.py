@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Client, Response
+from placer.passes.cluster.reading.client import Client, Response
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, before_bindings, steal
 from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
@@ -18,8 +18,8 @@ from tests.cluster.passes import Passes, bound, gang, leaves, overfull
 from tests.cluster.server import ControlPlane
 from tests.cluster.test_upstream_gangs_live import conditions, members
 from tests.cluster.things import live_pod
-from tests.instance.test_upstream_gangs import gang as upstream_gang
-from tests.instance.test_upstream_gangs import upstream
+from tests.problem.test_upstream_gangs import gang as upstream_gang
+from tests.problem.test_upstream_gangs import upstream
 from tests.support import Document, node, pod_group
 from tests.waiting import wait_until
 
@@ -269,7 +269,7 @@ def test_a_gang_whose_room_another_took_is_taken_back_and_made_anew(
     assert (told["gangs"]["released"], told["unbound"]) == (1, {f"default/{lost}": "n2"})
     assert lost in told["incomplete"][0]["reason"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("placer.cluster.reading.earlier_passes._BINDS_WITHIN", timedelta(seconds=-5))
+        patch.setattr("placer.passes.cluster.reading.earlier_passes._BINDS_WITHIN", timedelta(seconds=-5))
         told = passes(*GATES, code=6)  # and now there was
     (incomplete,) = told["incomplete"]
     assert (incomplete["state"], incomplete["bound"]) == ("halfBound", 2)

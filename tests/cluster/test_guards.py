@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.guards import Guards, guarded
-from placer.cluster.reading.snapshot import Snapshot
-from placer.instance import Key
-from placer.placement import Placement
-from placer.verify import verify
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.reading.guards import Guards, guarded
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.problem import Key
+from placer.problem.placement import Placement
+from placer.rules import verify
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.test_earlier_passes import decided
 from tests.support import Document, node, pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
 from tests.cluster.api import Api
 from tests.cluster.faults import at_first_binding_change_lease, half_bound
 from tests.cluster.passes import Passes, bound, gang

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.half_bound import in_turn, next_to_go, recorded_after, recorded_before, with_earlier
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepared
-from placer.cluster.reading.gang_record import (
+from placer.base.errors import ClusterError
+from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.planning.half_bound import in_turn, next_to_go, recorded_after, recorded_before, with_earlier
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepared
+from placer.passes.cluster.reading.gang_record import (
     MOST_BYTES,
     Ages,
     GangRecord,
@@ -38,11 +39,10 @@ from placer.cluster.reading.gang_record import (
     shape,
     shapes_of,
 )
-from placer.cluster.reading.views import Workload
-from placer.cluster.writing.gang_ledger import write_record
-from placer.errors import ClusterError
-from placer.instance import GroupKey, Key
-from placer.placement import Placement
+from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.writing.gang_ledger import write_record
+from placer.problem import GroupKey, Key
+from placer.problem.placement import Placement
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod_group
@@ -265,7 +265,7 @@ def test_what_a_gang_had_when_it_was_begun_stays_recorded_until_it_is_rolled_bac
 
 def room_for(monkeypatch: pytest.MonkeyPatch, gangs: int) -> None:
     """Let the record have room for so many gangs of three pods with a name of one letter in ``default``."""
-    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_BYTES", gangs * record_bytes(key("a"), 3) + 10)
+    monkeypatch.setattr("placer.passes.cluster.planning.half_bound.MOST_BYTES", gangs * record_bytes(key("a"), 3) + 10)
 
 
 def test_a_gang_for_which_the_record_has_no_room_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.gang_record import RecordedGangs, read_record
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
 from tests.cluster.faults import PODS, half_bound, recreate, steal
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.reading.client import Response
-from placer.cluster.writing import rolling_back, status_writer
-from placer.cluster.writing.lease import NoElection
-from placer.cluster.writing.rolling_back import roll_back
-from placer.cluster.writing.status_writer import StatusReport
-from placer.instance import GroupKey, Key
-from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.cluster.planning.binding_plan import PlannedBinding
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.writing import rolling_back, status_writer
+from placer.passes.cluster.writing.lease import NoElection
+from placer.passes.cluster.writing.rolling_back import roll_back
+from placer.passes.cluster.writing.status_writer import StatusReport
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.problem import GroupKey, Key
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
@@ -204,7 +204,7 @@ def waiting(namespace: str, count: int) -> list[Document]:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     """A server at which hundreds of pods of one namespace wait, and a few of others that come behind it by name."""
-    monkeypatch.setattr("placer.cluster.writing.status_writer._WORKERS", 1)
+    monkeypatch.setattr("placer.passes.cluster.writing.status_writer._WORKERS", 1)
     return Told([*waiting("evil", 300), *waiting("other", 2), *waiting("victim", 1)])
 
 

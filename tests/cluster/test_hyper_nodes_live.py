@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from placer.cli import main
-from placer.cluster import Client
-from placer.cluster.reading.access import allows
+from placer.passes.cluster import Client
+from placer.passes.cluster.reading.access import allows
 from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed
 from tests.cluster.server import ControlPlane

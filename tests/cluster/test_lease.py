@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions, _Trouble, boot_seconds
-from placer.cluster.writing.plan_execution import _LAST
-from placer.errors import ClusterError
+from placer.base.errors import ClusterError
+from placer.passes.cluster.reading.client import Response, Unanswered
+from placer.passes.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions, _Trouble, boot_seconds
+from placer.passes.cluster.writing.plan_execution import _LAST
 
 OPTIONS = LeaseOptions()
 

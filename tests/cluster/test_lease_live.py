@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import Client
-from placer.cluster.writing.lease import LeaderElector, LeaseOptions
+from placer.passes.cluster import Client
+from placer.passes.cluster.writing.lease import LeaderElector, LeaseOptions
 from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.faults import at_first_binding, at_first_binding_change_lease

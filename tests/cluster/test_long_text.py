@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.snapshot import take
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.instance.namespace_budget import NamespaceBudget, namespace_costs, within_budget
+from placer.answers.solving import solve
 from placer.kube.base import LEFT_OUT, MOST_TEXT, TEXT_BYTES
-from placer.solve import solve
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.snapshot import take
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
+from placer.problem.namespace_budget import NamespaceBudget, namespace_costs, within_budget
 from tests.cluster.snapshots import ListServer, kept, snapshot_of
 from tests.hostile import EVIL, HOSTILE
 from tests.support import Document, node, pod

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
+from placer.answers.solving import solve
+from placer.base.errors import UsageError
 from placer.cli import running as running_command
 from placer.cli.signals import StopSignals
-from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.writing.lease import PAUSED, LeaseOptions
-from placer.errors import UsageError
-from placer.instance import Instance
-from placer.result import Result, Verdict
-from placer.scheduling_pass import Pass, PassOptions
-from placer.solve import solve
+from placer.passes.cluster.reading.reflectors import Reflectors
+from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.passes.scheduling_pass import Pass, PassOptions
+from placer.problem import Instance
+from placer.problem.result import Result, Verdict
 from tests.cluster.api import Api
 from tests.cluster.conftest import POLICIES
 from tests.cluster.faults import PODS, steal
@@ -124,7 +124,7 @@ def test_where_nothing_has_changed_and_nothing_is_proved_the_search_goes_on(
         answers.append(replace(solve(instance, seed=seed, **options), verdict=Verdict.FEASIBLE))
         return answers[-1]
 
-    monkeypatch.setattr("placer.scheduling_pass.solve", unproved)
+    monkeypatch.setattr("placer.passes.scheduling_pass.solve", unproved)
     cluster.create(node("n1", cpu=4), live_pod("giant", cpu=5))
     with looping(control_plane, 0.5) as loop:
         loop.wait_for_passes(4)
@@ -259,7 +259,7 @@ def test_a_stream_that_is_silent_is_not_taken_for_a_quiet_cluster(
     cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watch of nodes opens and says nothing, as through a proxy whose other end is gone."""
-    monkeypatch.setattr("placer.cluster.reading.reflectors._SILENCE", 2.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.reflectors._SILENCE", 2.0)
     cluster.create(live_pod("a", cpu=1))
     proxy.rule = lambda _method, path, _times: Spoil(stalls_after=0) if path == "/api/v1/nodes?watch" else None
     with looping(control_plane, 1.0, url=proxy.url) as loop:
@@ -273,8 +273,8 @@ def test_what_a_silent_stream_keeps_back_within_a_pass_is_asked_for(
     cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass opens no watch of its own: that of the list that is kept is checked, and here the list taken anew."""
-    monkeypatch.setattr("placer.cluster.reading.watch._FEW", 0)
-    monkeypatch.setattr("placer.cluster.reading.watch._PATIENCE", 0.5)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._FEW", 0)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._PATIENCE", 0.5)
     before_plan(monkeypatch, lambda: steal(cluster, "thief", "n1", cpu=1))
     cluster.create(node("n1", cpu=8), *gang("train", 2, cpu=4))
     proxy.rule = silent("/api/v1/pods")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from placer.scheduling_loop import give_back, run_loop
-from placer.scheduling_pass import PassOptions
+from placer.passes.scheduling_loop import give_back, run_loop
+from placer.passes.scheduling_pass import PassOptions
 from tests.cluster.loops import Loop
 
 _MANY, _SIZE = 100_000, 1_000
@@ -61,5 +61,5 @@ def test_where_the_c_library_cannot_nothing_happens(monkeypatch: pytest.MonkeyPa
         raise TypeError
 
     for found in (lambda _: object(), none):
-        monkeypatch.setattr("placer.scheduling_loop.ctypes.CDLL", found)
+        monkeypatch.setattr("placer.passes.scheduling_loop.ctypes.CDLL", found)
         give_back()

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from placer import preempt_pass
-from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.reading.snapshot import Identity
-from placer.cluster.writing.making_room import evict_pods, evictions_refused
-from placer.instance import Key
-from placer.scheduling_pass import Pass, PassOptions
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.passes import preempt_pass
+from placer.passes.cluster.reading.client import Response, Unanswered
+from placer.passes.cluster.reading.snapshot import Identity
+from placer.passes.cluster.writing.making_room import evict_pods, evictions_refused
+from placer.passes.scheduling_pass import Pass, PassOptions
+from placer.problem import Key
 from tests.support import instance_of, node, pod
 
 PODS = [Key("default", name) for name in "abc"]

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.anonymize import anonymized
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.gang_record import digests
-from placer.cluster.writing.plan_execution import BindingOptions
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
-from placer.instance.pod_states import HOLD_GATE
-from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.cluster.reading.anonymize import anonymized
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.reading.gang_record import digests
+from placer.passes.cluster.writing.plan_execution import BindingOptions
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
+from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.test_any_object import Double, pass_at
 from tests.cluster.test_earlier_passes import recorded
 from tests.cluster.things import live_pod
-from tests.instance.test_mark_gangs import BY_MARKS, KOORD, MIN_MEMBER
+from tests.problem.test_mark_gangs import BY_MARKS, KOORD, MIN_MEMBER
 from tests.support import Document, node
 
 #: Systems whose gangs are no objects of a cluster.

@@ -10,20 +10,20 @@ from urllib.error import HTTPError
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from placer.answers.report import contents_of_result, page
+from placer.answers.solving import solve
+from placer.base.errors import UsageError
 from placer.cli.live_report import LiveReport
-from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding
-from placer.cluster.planning.disruption_plan import DisruptionReport
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.writing.lease import PAUSED, LeaseOptions
-from placer.cluster.writing.making_room import EvictionOptions
-from placer.errors import UsageError
-from placer.instance import GroupKey, Key
-from placer.metrics import LoopMetrics, longest_silence
-from placer.metrics_server import MetricsServer
-from placer.preempt_pass import make_room_pass
-from placer.report import contents_of_result, page
-from placer.scheduling_pass import Pass, PassOptions
-from placer.solve import solve
+from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding
+from placer.passes.cluster.planning.disruption_plan import DisruptionReport
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.passes.cluster.writing.making_room import EvictionOptions
+from placer.passes.metrics import LoopMetrics, longest_silence
+from placer.passes.metrics_server import MetricsServer
+from placer.passes.preempt_pass import make_room_pass
+from placer.passes.scheduling_pass import Pass, PassOptions
+from placer.problem import GroupKey, Key
 from tests.cluster.api import Api
 from tests.cluster.applied import allowed, full
 from tests.cluster.controllers import Controllers

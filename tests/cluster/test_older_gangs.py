@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from placer.cluster.reading.client import Response
+from placer.passes.cluster.reading.client import Response
 from tests.cluster.test_any_object import Double, pass_at
 from tests.cluster.things import live_pod
-from tests.instance.test_upstream_gangs import gang, of_workload, upstream, workload
+from tests.problem.test_upstream_gangs import gang, of_workload, upstream, workload
 from tests.support import Document, node
 
 

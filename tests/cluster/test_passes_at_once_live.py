@@ -23,10 +23,10 @@ from pathlib import Path
 import pytest
 
 from placer.cli import main, pass_flags
-from placer.cluster import Client
-from placer.cluster.writing.lease import LeaseOptions
-from placer.cluster.writing.plan_execution import BindingOptions
-from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.cluster import Client
+from placer.passes.cluster.writing.lease import LeaseOptions
+from placer.passes.cluster.writing.plan_execution import BindingOptions
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -42,7 +42,7 @@ OFTEN = LeaseOptions(retry_period=0.2)
 SHORT = LeaseOptions(duration=1, renew_deadline=600.0, retry_period=0.2)
 #: Starts processes from one that has read our modules: a process each, without the second that reading takes.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["placer.scheduling_pass", __name__])
+PROCESSES.set_forkserver_preload(["placer.passes.scheduling_pass", __name__])
 
 
 def placer_run(*flags: str) -> None:

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.paths import segment
-from placer.cluster.writing.binding import pod_path
-from placer.cluster.writing.pod_group_status import PodGroupStatus
-from placer.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
-from placer.cluster.writing.volcano_pod_groups import write_pod_group_status
-from placer.errors import ClusterError
-from placer.instance import GroupKey
-from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.base.errors import ClusterError
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.paths import segment
+from placer.passes.cluster.writing.binding import pod_path
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
+from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.problem import GroupKey
 from tests.cluster.test_any_object import ALL_GOOD, Double, good, good_ones
 from tests.cluster.things import live_pod
 from tests.support import Document

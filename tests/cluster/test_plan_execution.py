@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.writing.breaker import Breaker
-from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
-from placer.instance import GroupKey, Instance, Key
+from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.client import Response, Unanswered
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.writing.breaker import Breaker
+from placer.passes.cluster.writing.plan_execution import BindingOptions, execute_plan
+from placer.problem import GroupKey, Instance, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
 
@@ -297,7 +297,7 @@ def test_a_watch_that_breaks_while_a_gang_is_begun_does_not_leave_it() -> None:
 def test_room_of_a_binding_that_may_still_happen_is_kept_and_of_one_that_will_not_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 0.1)
+    monkeypatch.setattr("placer.passes.cluster.writing.plan_execution._EVENTS", 0.1)
     world = World(a=2, b=2)
     world.server.silent = {"a-1"}
     (found,) = world.carry_out(world.batch("a"), settings=replace(FAST, grace=0.1))
@@ -322,7 +322,7 @@ def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch
         return really(method, path, body, **options)
 
     monkeypatch.setattr(world.server, "send", send)
-    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 0.1)
+    monkeypatch.setattr("placer.passes.cluster.writing.plan_execution._EVENTS", 0.1)
     (found,) = world.carry_out(world.batch("a"))
     assert (found.state, found.missing) == (GangState.HALF_BOUND, {Key("default", "a-1"): "RuntimeError: a bug"})
 

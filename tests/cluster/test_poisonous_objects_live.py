@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.writing.binding import NUMA_ZONES
+from placer.passes.cluster.writing.binding import NUMA_ZONES
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS
 from tests.cluster.passes import Passes, bound, gang

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.gang_record import (
+from placer.base.errors import ClusterError
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.gang_record import (
     MOST_BYTES,
     GangRecord,
     HeldRoom,
@@ -29,14 +30,13 @@ from placer.cluster.reading.gang_record import (
     record_bytes,
     record_troubles,
 )
-from placer.cluster.reading.rejections import failed_pods
-from placer.cluster.reading.views import Workload
-from placer.cluster.writing import gang_ledger
-from placer.cluster.writing.gang_ledger import write_record
-from placer.errors import ClusterError
-from placer.instance import GroupKey, Key
-from placer.metrics import LoopMetrics
-from placer.scheduling_pass import Pass, PassOptions
+from placer.passes.cluster.reading.rejections import failed_pods
+from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.writing import gang_ledger
+from placer.passes.cluster.writing.gang_ledger import write_record
+from placer.passes.metrics import LoopMetrics
+from placer.passes.scheduling_pass import Pass, PassOptions
+from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import ListServer
 from tests.cluster.test_any_object import ALL_GOOD, Double, good, good_ones, pass_at
 from tests.cluster.test_rejections import failed

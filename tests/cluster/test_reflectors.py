@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.reflectors import Reflectors
-from placer.cluster.reading.served_kinds import ServedKinds
-from placer.cluster.reading.snapshot import whole_kind
-from placer.cluster.reading.views import Rejection
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
-from placer.scheduling_pass import LoopMemory, Pass, PassOptions, Session, read_cluster
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.reflectors import Reflectors
+from placer.passes.cluster.reading.served_kinds import ServedKinds
+from placer.passes.cluster.reading.snapshot import whole_kind
+from placer.passes.cluster.reading.views import Rejection
+from placer.passes.scheduling_pass import LoopMemory, Pass, PassOptions, Session, read_cluster
 from tests.cluster.test_any_object import Double
 from tests.support import Document, node
 from tests.waiting import wait_until
@@ -139,7 +139,7 @@ def test_after_a_silence_the_list_is_taken_anew_and_what_changed_meanwhile_is_to
     server = Server([versioned(1, "a"), versioned(2, "b")], [versioned(1, "a"), versioned(7, "c")])
     lists = Reflectors(server, changes)
     taken(lists)
-    monkeypatch.setattr("placer.cluster.reading.reflectors._SILENCE", 0.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.reflectors._SILENCE", 0.0)
     assert taken(lists) == (["a", "c"], "5")
     assert sorted(changes.noted) == [("b", True, False), ("c", False, True)]
     (trouble,) = lists.troubles
@@ -218,7 +218,7 @@ def test_which_kinds_there_are_is_asked_once_a_minute(changes: Changes, monkeypa
     assert len(asked) == count
     lists.forget_served()
     assert lists.served() is not first
-    monkeypatch.setattr("placer.cluster.reading.reflectors._SERVED", 0.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.reflectors._SERVED", 0.0)
     lists.served()
     assert len(asked) == 3 * count
 

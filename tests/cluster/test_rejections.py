@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from placer.cluster.reading import views
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.gang_record import (
+from placer.answers.solving import solve
+from placer.passes.cluster.reading import views
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.reading.gang_record import (
     GangRecord,
     RecordedGangs,
     RejectedWorkload,
@@ -24,7 +25,7 @@ from placer.cluster.reading.gang_record import (
     packed,
     read_record,
 )
-from placer.cluster.reading.rejections import (
+from placer.passes.cluster.reading.rejections import (
     cooling_nodes,
     failed_pods,
     kept_off,
@@ -34,11 +35,10 @@ from placer.cluster.reading.rejections import (
     unsteady,
     waiting_workloads,
 )
-from placer.cluster.reading.released import mark
-from placer.cluster.reading.views import PodView, Rejection, Workload, is_rejection
-from placer.cluster.writing.gang_ledger import write_record
-from placer.instance import GroupKey
-from placer.solve import solve
+from placer.passes.cluster.reading.released import mark
+from placer.passes.cluster.reading.views import PodView, Rejection, Workload, is_rejection
+from placer.passes.cluster.writing.gang_ledger import write_record
+from placer.problem import GroupKey
 from tests.cluster.caches import alone, bind, cache_of, mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.support import Document, node, pod

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.reading.client import MERGE, STRATEGIC_MERGE, Response, Unanswered
-from placer.cluster.reading.gang_record import GangRecord, digests
-from placer.cluster.reading.released import mark, released_pods
-from placer.cluster.reading.views import PodView, read_view
-from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod
-from placer.cluster.writing.release import release
-from placer.instance import GroupKey, Key
-from placer.instance.pod_states import HOLD_GATE
+from placer.passes.cluster.planning.binding_plan import PlannedBinding
+from placer.passes.cluster.reading.client import MERGE, STRATEGIC_MERGE, Response, Unanswered
+from placer.passes.cluster.reading.gang_record import GangRecord, digests
+from placer.passes.cluster.reading.released import mark, released_pods
+from placer.passes.cluster.reading.views import PodView, read_view
+from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod
+from placer.passes.cluster.writing.releasing import release
+from placer.problem import GroupKey, Key
+from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod
 

@@ -11,24 +11,24 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, surplus, with_earlier
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.earlier_passes import Prepared, prepared
-from placer.cluster.reading.gang_record import GangRecord, digests, record_bytes, shapes_of
-from placer.cluster.reading.guards import Guards, guarded
-from placer.cluster.reading.queueing_hints import may_help
-from placer.cluster.reading.rejections import failed_selector, rejection_of
-from placer.cluster.reading.released import mark
-from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.writing.binding import BindingState
-from placer.cluster.writing.breaker import Breaker
-from placer.cluster.writing.plan_execution import BindingOptions, _Execution
-from placer.instance import GroupKey, Key, PodState
-from placer.instance.pod_states import HOLD_GATE
 from placer.kube.kinds import BY_ATTRIBUTE
-from placer.manifests import Text, split, validate
+from placer.kube.manifests import Text, split, validate
+from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, surplus, with_earlier
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.earlier_passes import Prepared, prepared
+from placer.passes.cluster.reading.gang_record import GangRecord, digests, record_bytes, shapes_of
+from placer.passes.cluster.reading.guards import Guards, guarded
+from placer.passes.cluster.reading.queueing_hints import may_help
+from placer.passes.cluster.reading.rejections import failed_selector, rejection_of
+from placer.passes.cluster.reading.released import mark
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.passes.cluster.writing.binding import BindingState
+from placer.passes.cluster.writing.breaker import Breaker
+from placer.passes.cluster.writing.plan_execution import BindingOptions, _Execution
+from placer.problem import GroupKey, Key, PodState
+from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.caches import bind, event
 from tests.cluster.snapshots import kept, snapshot_of
 from tests.support import Document, node, pod, pod_group
@@ -251,7 +251,7 @@ def test_the_record_has_no_more_room_for_what_is_released_than_for_what_is_bound
     those of earlier passes count.
     """
     room = record_bytes(GroupKey("", "default", "a"), 1)
-    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_BYTES", 4 * room)
+    monkeypatch.setattr("placer.passes.cluster.planning.half_bound.MOST_BYTES", 4 * room)
     names = "abcdefgh"
     snapshot = taken(*(theirs(name, held=True, group=None) for name in names), theirs("z", only="n2", group=None))
     lone = {name: GroupKey("", "default", name) for name in (*names, "z")}

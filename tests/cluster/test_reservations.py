@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.reservations import ReservedRoom, with_reservations
-from placer.cluster.reading.earlier_passes import instance_in
-from placer.cluster.reading.gang_record import RecordedDisruption, Reservation, ReservedPod, _disruption, packed
-from placer.instance import Instance, Key, PodState
+from placer.passes.cluster.planning.reservations import ReservedRoom, with_reservations
+from placer.passes.cluster.reading.earlier_passes import instance_in
+from placer.passes.cluster.reading.gang_record import RecordedDisruption, Reservation, ReservedPod, _disruption, packed
+from placer.problem import Instance, Key, PodState
 from tests.cluster.snapshots import kept, snapshot_of
 from tests.support import Document, node, pod
 

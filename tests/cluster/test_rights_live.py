@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from placer.cli import main
-from placer.cluster import Client
-from placer.cluster.reading.access import Right, allows
+from placer.passes.cluster import Client
+from placer.passes.cluster.reading.access import Right, allows
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, full
 from tests.cluster.deployed import Deployed
@@ -23,7 +23,7 @@ from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.test_check_live import granted, less, rendered
 from tests.cluster.test_deploy import shop
 from tests.cluster.things import live_pod
-from tests.instance.test_upstream_gangs import gang, upstream
+from tests.problem.test_upstream_gangs import gang, upstream
 from tests.support import Document, node, pod_group
 from tests.test_deploy import DEPLOY
 from tests.waiting import wait_until

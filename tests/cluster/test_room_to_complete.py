@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.planning.room_to_complete import with_room_to_complete
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.earlier_passes import Prepared, instance_in, prepared
-from placer.cluster.reading.gang_record import GangRecord, HeldRoom, digests, shape, shapes_of
-from placer.cluster.reading.snapshot import Snapshot
-from placer.instance import GroupKey, Instance, Key, PodState
-from placer.result import Result
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.passes.cluster.planning.room_to_complete import with_room_to_complete
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.earlier_passes import Prepared, instance_in, prepared
+from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, digests, shape, shapes_of
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.problem import GroupKey, Instance, Key, PodState
+from placer.problem.result import Result
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, hyper_node, node, pod, pod_group
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.earlier_passes import prepared
-from placer.instance import GroupKey
-from placer.placement import Placement
-from placer.solve import solve
-from placer.verify import verify
+from placer.answers.solving import solve
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.problem import GroupKey
+from placer.problem.placement import Placement
+from placer.rules import verify
 from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.things import numa_topology

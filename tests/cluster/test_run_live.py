@@ -11,8 +11,8 @@ import pytest
 
 import placer
 from placer.cli import main
-from placer.cluster.reading.snapshot import Snapshot
-from placer.read import read_placement
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.problem.reading import read_placement
 from tests.cluster.api import Api, Refused
 from tests.cluster.controllers import PODS
 from tests.cluster.deployed import Deployed

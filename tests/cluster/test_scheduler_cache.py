@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.gang_record import GangRecord, digests
-from placer.cluster.reading.views import KubeletAnswer
-from placer.instance import GroupKey, Key
-from placer.instance.queues import QUEUE_ANNOTATION
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.reading.gang_record import GangRecord, digests
+from placer.passes.cluster.reading.views import KubeletAnswer
+from placer.problem import GroupKey, Key
+from placer.problem.queues import QUEUE_ANNOTATION
 from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.things import numa_topology

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import take
-from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.served_kinds import _REFERENCES
 from placer.kube.marks import VOLCANO_NUMA
+from placer.passes.cluster import take
+from placer.passes.cluster.reading.earlier_passes import prepared
+from placer.passes.cluster.reading.served_kinds import _REFERENCES
 from tests.cluster.snapshots import ListServer
 from tests.cluster.test_any_object import path_of
 from tests.cluster.things import live_pod

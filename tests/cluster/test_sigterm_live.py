@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import plan_bindings
+from placer.passes.cluster import plan_bindings
 from tests.cluster.api import Api
 from tests.cluster.faults import half_bound
 from tests.cluster.passes import Passes, bound, gang
@@ -65,7 +65,7 @@ def test_sigterm_before_anything_is_bound_binds_nothing(
         os.kill(os.getpid(), signal.SIGTERM)
         return plan_bindings(*arguments)
 
-    monkeypatch.setattr("placer.scheduling_pass.plan_bindings", interrupted)
+    monkeypatch.setattr("placer.passes.scheduling_pass.plan_bindings", interrupted)
     cluster.create(node("n1"), *gang("train", 4))
     told = passes()
     assert (told["interrupted"], told["bound"]) == (True, 0)

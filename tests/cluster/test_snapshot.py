@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.client import Forbidden, Response
-from placer.cluster.reading.snapshot import take
-from placer.errors import BadInstance, ClusterError
-from placer.instance import Instance
-from placer.instance.instance_builder import make_instance
+from placer.base.errors import BadInstance, ClusterError
+from placer.passes.cluster.reading.client import Forbidden, Response
+from placer.passes.cluster.reading.snapshot import take
+from placer.problem import Instance
+from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod

@@ -11,8 +11,8 @@ import pytest
 
 import placer
 from placer.cli import main
-from placer.cluster import Client, take
-from placer.instance.instance_builder import make_instance
+from placer.passes.cluster import Client, take
+from placer.problem.instance_builder import make_instance
 from tests.cluster.api import Api
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.server import ControlPlane

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import BindingPlan
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.views import PodView, read_view
-from placer.cluster.writing.pod_group_status import PodGroupStatus
-from placer.cluster.writing.status_writer import _OthersHidden, _says, _WaitingReason, _waits
-from placer.cluster.writing.volcano_pod_groups import _phase
-from placer.instance import Constraints, GroupKey, Instance, Key, Pod, PodState
-from placer.quantity import Resources
-from placer.scheduling_pass import Pass, PassOptions, Session, run_pass
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.base.quantity import Resources
+from placer.passes.cluster.planning.binding_plan import BindingPlan
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.views import PodView, read_view
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
+from placer.passes.cluster.writing.status_writer import _OthersHidden, _says, _WaitingReason, _waits
+from placer.passes.cluster.writing.volcano_pod_groups import _phase
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.problem import Constraints, GroupKey, Instance, Key, Pod, PodState
 from tests.cluster.test_any_object import Double
 from tests.cluster.things import live_pod
 from tests.support import Document, instance_of, node, pod_group

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.planning.binding_plan import BindingPlan, PlannedBinding
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.reading.client import Response
-from placer.cluster.writing import status_writer
-from placer.cluster.writing.pod_group_status import PodGroupStatus
-from placer.cluster.writing.status_writer import StatusNews, StatusOptions, status_news
-from placer.cluster.writing.teller import Teller
-from placer.instance import GroupKey, Key
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.writing import status_writer
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
+from placer.passes.cluster.writing.status_writer import StatusNews, StatusOptions, status_news
+from placer.passes.cluster.writing.teller import Teller
+from placer.problem import GroupKey, Key
 from tests.cluster.test_any_object import PODS
 from tests.cluster.test_status_writer import Told
 from tests.cluster.things import live_pod
@@ -152,7 +152,7 @@ def test_once_it_is_to_end_nothing_more_is_begun(ends: str, monkeypatch: pytest.
         teller.tell(waiting(*HUGE), lambda: "another leads" if lost.is_set() else None)
         assert server.reached.wait(_NEVER)
         if ends == "close":
-            monkeypatch.setattr("placer.cluster.writing.teller._END", 0.0)
+            monkeypatch.setattr("placer.passes.cluster.writing.teller._END", 0.0)
             teller.close()
         else:
             {"stop": stop, "lost": lost}[ends].set()

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import Client
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.client import STRATEGIC_MERGE, Response
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.passes.cluster import Client
+from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
+from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response
 from tests.cluster.api import PATIENCE, Api, Refused
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull

@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading import unanswered
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, UnansweredPods, digests, packed, read_record
-from placer.cluster.reading.released import mark
-from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
-from placer.instance import GroupKey
+from placer.passes.cluster.reading import unanswered
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.gang_record import (
+    GangRecord,
+    RecordedGangs,
+    UnansweredPods,
+    digests,
+    packed,
+    read_record,
+)
+from placer.passes.cluster.reading.released import mark
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
+from placer.problem import GroupKey
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod
 

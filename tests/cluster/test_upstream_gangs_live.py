@@ -12,13 +12,13 @@ import pytest
 
 import placer
 from placer.cli import main
-from placer.instance import GroupKey, Key
-from placer.instance.neighbours import DomainUnit
+from placer.problem import GroupKey, Key
+from placer.problem.neighbours import DomainUnit
 from tests.cluster.api import Api, Refused
 from tests.cluster.passes import Passes, bound
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
-from tests.instance.test_upstream_gangs import gang, upstream
+from tests.problem.test_upstream_gangs import gang, upstream
 from tests.support import Document, node
 from tests.waiting import wait_until
 

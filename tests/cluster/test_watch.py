@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.reading.client import Busy, Response, Unanswered
-from placer.cluster.reading.watch import Watch, Watches
-from placer.errors import ClusterError
+from placer.base.errors import ClusterError
+from placer.passes.cluster.reading.client import Busy, Response, Unanswered
+from placer.passes.cluster.reading.watch import Watch, Watches
 from tests.waiting import wait_until
 
 PATH = "/api/v1/pods"
@@ -172,13 +172,13 @@ def test_a_list_that_is_long_is_hurried_and_a_short_one_listed_when_it_is_checke
 def test_one_that_ends_with_nothing_said_is_in_trouble_only_if_it_ends_at_once(
     quiet: float, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placer.cluster.reading.watch._QUIET", quiet)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._QUIET", quiet)
     assert Heard(Server([], [line("ADDED", "a", 6)]), 1).watch.trouble == trouble
 
 
 def test_a_quiet_watch_that_the_server_ends_in_order_was_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a kind that never changes there is no bookmark either: it need not be listed anew."""
-    monkeypatch.setattr("placer.cluster.reading.watch._QUIET", 0.0)
+    monkeypatch.setattr("placer.passes.cluster.reading.watch._QUIET", 0.0)
     watch = Watch(Server([], []), PATH, "5", lambda *_: None, lambda *_: None)
     before = watch.heard
     assert watch._follow()

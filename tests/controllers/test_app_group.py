@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from placer.controllers import app_group_status, app_group_statuses
-from placer.instance import Key
 from placer.kube.pod import PodManifest
 from placer.kube.scheduler_plugins import AppGroupManifest
+from placer.problem import Key
+from placer.topology.controllers import app_group_status, app_group_statuses
 from tests.support import objects_of, pod
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from placer.controllers import allocated_bandwidth
-from placer.instance import Policy
-from placer.instance.findings import Findings
-from placer.instance.instance_builder import make_instance, read_nodes
-from placer.instance.network_topologies import read_network
-from placer.laboratory.generate import generate
-from placer.manifests import from_documents, validate
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import generate
+from placer.problem import Policy
+from placer.problem.findings import Findings
+from placer.problem.instance_builder import make_instance, read_nodes
+from placer.problem.network_topologies import read_network
+from placer.topology.controllers import allocated_bandwidth
 from tests.support import instance_of, node, pod
 
 REGION, ZONE, GROUP = "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "appgroup.diktyo.x-k8s.io"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.instance import Area, Link
-from placer.instance.communication import REGION, ZONE
-from placer.instance.instance_builder import read_nodes
-from placer.instance.network_topologies import Pair, areas_of, measured_costs, read_measurements
-from placer.laboratory.generate import generate
-from placer.manifests import from_documents, validate
+from placer.kube.manifests import from_documents, validate
+from placer.lab.generate import generate
+from placer.problem import Area, Link
+from placer.problem.communication import REGION, ZONE
+from placer.problem.instance_builder import read_nodes
+from placer.problem.network_topologies import Pair, areas_of, measured_costs, read_measurements
 
 
 def costs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from placer.controllers import hyper_node_statuses
+from placer.topology.controllers import hyper_node_statuses
 from tests.support import Document, hyper_node, instance_of, node
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from placer.controllers import NetworkTopologyUpdate, network_topology_update
-from placer.instance import Link, Node
-from placer.instance.communication import REGION, ZONE
-from placer.instance.instance_builder import read_nodes
-from placer.instance.network_topologies import NETPERF_COSTS
 from placer.kube.core import ConfigMapManifest
+from placer.problem import Link, Node
+from placer.problem.communication import REGION, ZONE
+from placer.problem.instance_builder import read_nodes
+from placer.problem.network_topologies import NETPERF_COSTS
+from placer.topology.controllers import NetworkTopologyUpdate, network_topology_update
 from tests.support import node, objects_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from placer.base.errors import BadInstance
 from placer.cli import main
-from placer.discovery import discover_file
-from placer.discovery.formats import NodeNames
-from placer.errors import BadInstance
+from placer.topology.discovery import discover_file
+from placer.topology.discovery.formats import NodeNames
 from tests.discovery.fabrics import three_tiers
 from tests.discovery.test_slurm import BLOCKS, TREE, YAML
 from tests.support import node

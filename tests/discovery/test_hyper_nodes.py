@@ -13,12 +13,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placer.base.errors import BadInstance, UsageError
+from placer.base.quantity import Resources
 from placer.cli import main
-from placer.discovery import discover_labels, hyper_nodes
-from placer.discovery.labels import read_keys
-from placer.errors import BadInstance, UsageError
-from placer.instance import HyperNode, Node
-from placer.quantity import Resources
+from placer.problem import HyperNode, Node
+from placer.topology.discovery import discover_labels, hyper_nodes
+from placer.topology.discovery.labels import read_keys
 from tests.examples import examples
 from tests.support import Document, instance_of, node, pod_group
 

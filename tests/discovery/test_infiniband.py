@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.discovery import hyper_nodes
-from placer.discovery.infiniband import discover_infiniband
-from placer.discovery.switches import Discovery
-from placer.errors import BadInstance
+from placer.base.errors import BadInstance
+from placer.topology.discovery import hyper_nodes
+from placer.topology.discovery.infiniband import discover_infiniband
+from placer.topology.discovery.switches import Discovery
 from tests.discovery.fabrics import ibnetdiscover, three_tiers
 from tests.examples import examples
 from tests.support import instance_of, node

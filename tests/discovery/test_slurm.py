@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.discovery.slurm import MOST_NAMES, discover_topology_conf, discover_topology_yaml, expand
-from placer.discovery.switches import Discovery
-from placer.errors import BadInstance, UsageError
+from placer.base.errors import BadInstance, UsageError
+from placer.topology.discovery.slurm import MOST_NAMES, discover_topology_conf, discover_topology_yaml, expand
+from placer.topology.discovery.switches import Discovery
 from tests.examples import examples
 
 #: The examples of the manual page.

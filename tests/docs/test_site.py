@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from placer.base.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
 from placer.cli import program
-from placer.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
-from placer.verify import RULES
+from placer.rules import RULES
 from tests.browsers import COLOURS
 
 ROOT = Path(__file__).parents[2]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from placer.deadline import Deadline
-from placer.explain import changes, explanation
-from placer.explain.cases import Case, Change
-from placer.explain.changes import TriedChange
-from placer.explain.explanation import explain, find_group
-from placer.explain.question import Question
-from placer.manifests import from_documents
+from placer.answers.explain import changes, explanation
+from placer.answers.explain.cases import Case, Change
+from placer.answers.explain.explanation import explain, find_group
+from placer.answers.explain.question import Question
+from placer.answers.explain.tried_changes import TriedChange
+from placer.base.deadline import Deadline
+from placer.kube.manifests import from_documents
 from tests.support import Document, node, pod, pod_group
 
 OWNED = {

@@ -15,24 +15,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from placer.deadline import Deadline
-from placer.dense import Solution
-from placer.dense.dense_builder import make_dense
-from placer.explain.cases import Case
-from placer.explain.explanation import Explanation, explain, find_group
-from placer.explain.lifts import RULES_OF, lift_causes
-from placer.instance import GroupKey, Instance
-from placer.manifests import from_documents
-from placer.methods.events import Event, Improved, SearchOptions
-from placer.methods.exact.search import search
-from placer.methods.numa.binding_order import aligned
-from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.verify import verify
+from placer.answers.explain.cases import Case
+from placer.answers.explain.explanation import Explanation, explain, find_group
+from placer.answers.explain.lifts import RULES_OF, lift_causes
+from placer.arrays import Solution
+from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
+from placer.kube.manifests import from_documents
+from placer.problem import GroupKey, Instance
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement
+from placer.rules import verify
+from placer.search.events import Event, Improved, SearchOptions
+from placer.search.exact.method import search
+from placer.search.numa.binding_order import aligned
 from tests.examples import every
 from tests.explain.hand_made import CASES, ZONE, HandMade
-from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import placements
+from tests.search.greedy.test_greedy import carried_out
 
 
 @cache

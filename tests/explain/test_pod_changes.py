@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from placer.deadline import Deadline
-from placer.explain.cases import Case
-from placer.explain.explanation import explain, find_group
-from placer.manifests import from_documents
+from placer.answers.explain.cases import Case
+from placer.answers.explain.explanation import explain, find_group
+from placer.base.deadline import Deadline
+from placer.kube.manifests import from_documents
 from tests.support import node, pod
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from placer.deadline import Deadline
-from placer.explain import changes, explanation
-from placer.explain.cases import Case
-from placer.explain.explanation import explain, find_group
-from placer.manifests import from_documents
+from placer.answers.explain import changes, explanation
+from placer.answers.explain.cases import Case
+from placer.answers.explain.explanation import explain, find_group
+from placer.base.deadline import Deadline
+from placer.kube.manifests import from_documents
 from tests.support import Document, node, pod, pod_group
 
 

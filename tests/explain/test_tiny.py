@@ -7,10 +7,10 @@ from itertools import combinations
 
 import pytest
 
-from placer.deadline import NEVER
-from placer.explain.causes import corrections
-from placer.explain.decisions import LoneGroup
-from placer.instance import GroupKey, Instance
+from placer.answers.explain.causes import corrections
+from placer.answers.explain.decisions import LoneGroup
+from placer.base.deadline import NEVER
+from placer.problem import GroupKey, Instance
 from tests.explain.test_hand_made import fits
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.tiny_neighbours import tiny_neighbours

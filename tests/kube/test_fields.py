@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import placer
-from placer.errors import StrictFindings
+from placer.base.errors import StrictFindings
 from placer.kube.kinds import KINDS, Fields, KindInfo, known_fields, nearest_kind, read_fields
-from placer.manifests import from_documents, validate
-from placer.manifests.raw_objects import ObjectShape
-from placer.manifests.validation import UnknownField
-from placer.network_costs import read_costs
-from placer.read import read_expansion
+from placer.kube.manifests import from_documents, validate
+from placer.kube.manifests.raw_objects import ObjectShape
+from placer.kube.manifests.validation import UnknownField
+from placer.problem.reading import read_expansion
+from placer.topology.network_costs import read_costs
 from tests import write_fields
 from tests.benchmarks import read_large
 

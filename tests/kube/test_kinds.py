@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from placer import manifests
+from placer.kube import manifests
 from placer.kube.base import Quantities
 from placer.kube.core import NodeManifest
 from placer.kube.kinds import BY_ATTRIBUTE, KINDS, find_kinds
+from placer.kube.manifests import Objects
 from placer.kube.reader import Misfit, SchemaReader
-from placer.manifests import Objects
 
 SAMPLES = Path(__file__).parent.parent / "data" / "samples"
 

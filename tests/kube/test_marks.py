@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from placer.instance import Instance, Pod
 from placer.kube import marks
 from placer.kube.marks import MARKS, Mark, Place
+from placer.problem import Instance, Pod
 from tests.support import instance_of, node, pod, pod_group, queue
 
 Observe = Callable[[Instance], Any]
@@ -404,6 +404,6 @@ def test_every_mark_stands_once_in_the_table() -> None:
 
 
 def test_snapshots_keep_every_annotation_that_is_a_mark() -> None:
-    from placer.cluster.reading.field_filter import is_kept
+    from placer.passes.cluster.reading.field_filter import is_kept
 
     assert [mark.name for mark in MARKS if mark.place is Place.ANNOTATION and not is_kept(mark.name)] == []

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from placer.kube.kinds import KINDS, KindInfo
+from placer.kube.manifests import read_texts, split
 from placer.kube.reader import Misfit, SchemaReader, is_closed
-from placer.laboratory.generate import generate
-from placer.manifests import read_texts, split
+from placer.lab.generate import generate
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = (ROOT / "tests" / "data" / "samples", ROOT / "instances" / "tiny", ROOT / "instances" / "network")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from placer import manifests
-from placer.errors import BadInstance
+from placer.base.errors import BadInstance
+from placer.kube import manifests
 
 BROKEN = Path(__file__).parent.parent / "data" / "broken"
 FILES = sorted(path for path in BROKEN.iterdir() if path.suffix in (".yaml", ".json"))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from placer import manifests
-from placer.errors import BadInstance, UsageError
-from placer.manifests import Objects, Text, from_documents
-from placer.manifests.writing import to_json
+from placer.base.errors import BadInstance, UsageError
+from placer.kube import manifests
+from placer.kube.manifests import Objects, Text, from_documents
+from placer.kube.manifests.writing import to_json
 
 
 def named(kind: str, name: str, namespace: str | None = None, version: str = "v1", **fields: Any) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from placer import manifests
-from placer.errors import BadInstance
-from placer.manifests import Objects, Text
-from placer.manifests.writing import to_yaml
+from placer.base.errors import BadInstance
+from placer.kube import manifests
+from placer.kube.manifests import Objects, Text
+from placer.kube.manifests.writing import to_yaml
 
 
 def pod(name: str, **metadata: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer import manifests
-from placer.errors import BadInstance
-from placer.manifests import Text, raw_objects, syntax, validation
-from placer.manifests.faults import Faults
+from placer.base.errors import BadInstance
+from placer.kube import manifests
+from placer.kube.manifests import Text, raw_objects, syntax, validation
+from placer.kube.manifests.faults import Faults
 from tests.examples import examples
 
 MIB = 2**20

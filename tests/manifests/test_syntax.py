@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.manifests import syntax
-from placer.manifests.syntax import scalar
-from placer.manifests.writing import to_yaml
+from placer.kube.manifests import syntax
+from placer.kube.manifests.syntax import scalar
+from placer.kube.manifests.writing import to_yaml
 from tests.examples import examples
 
 

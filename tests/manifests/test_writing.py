@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer import manifests
-from placer.manifests.writing import to_json, to_yaml
+from placer.kube import manifests
+from placer.kube.manifests.writing import to_json, to_yaml
 from tests.examples import examples
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeName": "on", "volumes": []}}

@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import pytest
 
+from placer.base.errors import ClusterError
 from placer.cli import checking, main
-from placer.cluster.reading.access import Right
-from placer.cluster.reading.client import Client, Forbidden, Response
-from placer.cluster.writing.lease import LeaseOptions
-from placer.cluster.writing.status_writer import StatusOptions
-from placer.errors import ClusterError
-from placer.preflight import CheckResult, CheckState, check_cluster
-from placer.preflight.memory import MIB, memory_needed
-from placer.scheduling_pass import PassOptions
+from placer.passes.cluster.reading.access import Right
+from placer.passes.cluster.reading.client import Client, Forbidden, Response
+from placer.passes.cluster.writing.lease import LeaseOptions
+from placer.passes.cluster.writing.status_writer import StatusOptions
+from placer.passes.preflight import CheckResult, CheckState, check_cluster
+from placer.passes.preflight.memory import MIB, memory_needed
+from placer.passes.scheduling_pass import PassOptions
 from tests.cluster.snapshots import ListServer
 from tests.support import Document
 
@@ -441,7 +441,7 @@ def test_clocks_are_compared(offset: float, state: CheckState, found: str) -> No
 
 
 def test_memory_is_compared_with_what_a_cluster_of_this_size_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placer.preflight.checks.memory_limit", lambda: 512 * MIB)
+    monkeypatch.setattr("placer.passes.preflight.checks.memory_limit", lambda: 512 * MIB)
     (enough,) = of("memory", checked(CheckedServer(nodes=5_000)))
     assert (enough.state, enough.object) == (OK, "5,000 nodes, 0 pods")
     (little,) = of("memory", checked(CheckedServer(nodes=100_000)))

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from placer.dense.dense_builder import make_dense
-from placer.instance import GroupKey, Instance
-from placer.methods.greedy.multi_start import greedy
-from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.reasons import reasons
-from tests.methods.greedy.test_greedy import carried_out
+from placer.answers.reasons import reasons
+from placer.arrays.dense_builder import make_dense
+from placer.problem import GroupKey, Instance
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement
+from placer.search.greedy.multi_start import greedy
 from tests.oracle import best
 from tests.reasons.test_explanation import one_more
+from tests.search.greedy.test_greedy import carried_out
 from tests.tiny import Tiny
 
 __all__ = ["codes_told"]

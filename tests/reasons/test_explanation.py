@@ -7,17 +7,17 @@ from collections import Counter
 
 import pytest
 
-from placer.dense import Dense
-from placer.dense.dense_builder import make_dense
-from placer.instance import GroupKey, Instance, NetworkTopology, Policy, SubGroupPolicy
-from placer.instance.problem import NO_TIER
-from placer.methods.greedy.multi_start import greedy
-from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.reasons import reasons
-from placer.result import Reason
-from tests.methods.greedy.test_greedy import carried_out
+from placer.answers.reasons import reasons
+from placer.arrays import Dense
+from placer.arrays.dense_builder import make_dense
+from placer.problem import GroupKey, Instance, NetworkTopology, Policy, SubGroupPolicy
+from placer.problem.instance import NO_TIER
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement
+from placer.problem.result import Reason
+from placer.search.greedy.multi_start import greedy
 from tests.oracle import best, placements
+from tests.search.greedy.test_greedy import carried_out
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
 from tests.tiny import tiny
 from tests.world import World, hard, port

@@ -9,17 +9,17 @@ from functools import cache
 
 import pytest
 
-from placer.dense.dense_builder import make_dense
-from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
-from placer.methods.greedy.multi_start import greedy
-from placer.outcome import Outcome
-from placer.placement import Placement, Violation
-from placer.quantity import format_amount
-from placer.reasons import reasons
-from placer.reasons.cause import shape_text
-from placer.result import Reason
-from placer.verify import verify
-from tests.methods.greedy.test_greedy import carried_out
+from placer.answers.reasons import reasons
+from placer.answers.reasons.cause import shape_text
+from placer.arrays.dense_builder import make_dense
+from placer.base.quantity import format_amount
+from placer.problem import Group, GroupKey, Instance, Key, Pod, PodState
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement, Violation
+from placer.problem.result import Reason
+from placer.rules import verify
+from placer.search.greedy.multi_start import greedy
+from tests.search.greedy.test_greedy import carried_out
 from tests.tiny import Tiny, crowded, crowded_network
 from tests.tiny_numa import tiny_numa
 

@@ -11,18 +11,18 @@ from functools import cache
 
 import pytest
 
-from placer.dense.dense_builder import make_dense
-from placer.instance import GroupKey, Instance, Key, PodState
-from placer.instance.neighbours import Neighbours
-from placer.methods.greedy.multi_start import greedy
-from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.reasons import reasons
-from placer.result import Reason
-from placer.solve import solve
-from placer.verify import verify
-from tests.methods.greedy.test_greedy import carried_out
+from placer.answers.reasons import reasons
+from placer.answers.solving import solve
+from placer.arrays.dense_builder import make_dense
+from placer.problem import GroupKey, Instance, Key, PodState
+from placer.problem.neighbours import Neighbours
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Placement
+from placer.problem.result import Reason
+from placer.rules import verify
+from placer.search.greedy.multi_start import greedy
 from tests.oracle import placements
+from tests.search.greedy.test_greedy import carried_out
 from tests.support import instance_of, node, pod
 from tests.tiny import Tiny, tiny
 from tests.tiny_neighbours import tiny_neighbours

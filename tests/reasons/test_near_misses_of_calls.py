@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from placer.instance import GroupKey, Key, Policy
+from placer.problem import GroupKey, Key, Policy
 from tests.examples import exhaustive
 from tests.reasons.reasons_true import codes_told
 from tests.reasons.test_explanation import only

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.read import read
+from placer.problem.reading import read
 from tests.examples import exhaustive
 from tests.reasons.reasons_true import codes_told
 from tests.reasons.test_explanation import found

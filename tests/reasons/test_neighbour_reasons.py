@@ -2,8 +2,8 @@
 
 import pytest
 
-from placer.instance.neighbours import Neighbours
-from placer.solve import solve
+from placer.answers.solving import solve
+from placer.problem.neighbours import Neighbours
 from tests.hostile import HOSTILE, hostile_pod
 from tests.support import instance_of, node
 from tests.world import World, apart, near, spread, unit

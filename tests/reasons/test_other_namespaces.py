@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from placer.cluster.writing.status_writer import _OthersHidden
-from placer.instance import Dependency, GroupKey, Instance, Key, Pod, Requirement
-from placer.instance.neighbours import AffinityTerm, PodSelector, SpreadLimit
-from placer.solve import solve
-from placer.words import NamedThing, NameList, Sentence
+from placer.answers.solving import solve
+from placer.base.words import NamedThing, NameList, Sentence
+from placer.passes.cluster.writing.status_writer import _OthersHidden
+from placer.problem import Dependency, GroupKey, Instance, Key, Pod, Requirement
+from placer.problem.neighbours import AffinityTerm, PodSelector, SpreadLimit
 from tests.tiny import tiny_network
 from tests.tiny_neighbours import tiny_neighbours, with_neighbours
 

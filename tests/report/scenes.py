@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from placer.instance import Constraints, Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
-from placer.quantity import Resources
+from placer.base.quantity import Resources
+from placer.problem import Constraints, Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
 from tests.support import Document, hyper_node, node, pod, pod_group, queue
 
 __all__ = ["HOSTILE", "UNREADABLE", "busy", "crowded", "fleet", "hostile", "large", "write"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from placer.answers.report import contents, told_apart
 from placer.cli import main
-from placer.read import read
-from placer.report import contents, told_apart
+from placer.problem.reading import read
 from tests.report.scenes import fleet, write
 from tests.support import listing
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
+from placer.answers.report import contents, page, told_apart
+from placer.answers.report.pages import SCRIPTS, in_element
+from placer.answers.report.palette import PALETTE
+from placer.base.deadline import NEVER, Deadline
+from placer.base.errors import BadInstance, UsageError
 from placer.cli import main
-from placer.deadline import NEVER, Deadline
-from placer.errors import BadInstance, UsageError
-from placer.instance import Instance
-from placer.manifests import Text
-from placer.report import contents, page, told_apart
-from placer.report.page import SCRIPTS, in_element
-from placer.report.palette import PALETTE
-from placer.stranded import stranded
+from placer.kube.manifests import Text
+from placer.problem import Instance
+from placer.problem.stranding import stranded
 from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, write
 from tests.support import instance_of, node, pod
 
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def gather(*paths: Path | str, deadline: Deadline = NEVER) -> dict[str, Any]:
-    from placer.read import read
+    from placer.problem.reading import read
 
     inputs = told_apart([str(path) for path in paths])
     return contents(read(*inputs.instance), inputs, deadline=deadline)
@@ -233,7 +233,7 @@ def test_the_same_input_gives_the_same_page(folder: Path) -> None:
 
 
 def test_regions_and_zones_stand_in_for_a_tree() -> None:
-    from placer.report.inventory import DomainColumns
+    from placer.answers.report.inventory import DomainColumns
 
     labels = [("r1", "z1"), ("r1", "z2"), ("r2", "z1"), ("r2", "z3"), ("", "")]
     nodes = [

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from placer.answers.report import Inputs, contents, page, told_apart
 from placer.cli import main
-from placer.read import read
-from placer.report import Inputs, contents, page, told_apart
+from placer.problem.reading import read
 from tests.browsers import COLOURS
 from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, hostile, large, write
 from tests.support import node, pod

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placer.instance import PodState, Policy
-from placer.instance.numa import NumaDemand
+from placer.problem import PodState, Policy
+from placer.problem.numa import NumaDemand
 from tests.judge import broken, messages
 from tests.numa_words import demand, numa
 from tests.world import World

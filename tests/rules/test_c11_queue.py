@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.instance import PodState, Policy
+from placer.problem import PodState, Policy
 from tests.judge import broken, messages
 from tests.world import World
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from placer.instance import PodState
-from placer.instance.neighbours import Neighbours
+from placer.problem import PodState
+from placer.problem.neighbours import Neighbours
 from tests.judge import broken, messages
 from tests.world import World, apart, both
 

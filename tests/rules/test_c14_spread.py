@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from placer.instance import Constraints, PodState, Toleration
-from placer.instance.neighbours import Neighbours
+from placer.problem import Constraints, PodState, Toleration
+from placer.problem.neighbours import Neighbours
 from tests.judge import broken, messages
 from tests.world import World, both, spread
 

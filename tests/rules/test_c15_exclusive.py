@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from placer import solve
-from placer.instance import PodState
+from placer.problem import PodState
 from tests.judge import broken, messages
 from tests.world import World, both, of_job, unit
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from placer.instance import Constraints, Key, Requirement, Taint, Term, Toleration
-from placer.verify import verify
+from placer.problem import Constraints, Key, Requirement, Taint, Term, Toleration
+from placer.rules import verify
 from tests.judge import broken, messages, placement
 from tests.world import World
 

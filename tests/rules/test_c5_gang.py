@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.instance import PodState, SubGroupPolicy
+from placer.problem import PodState, SubGroupPolicy
 from tests.judge import broken, messages
 from tests.world import World
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.instance import PodState
+from placer.problem import PodState
 from tests.judge import broken, messages
 from tests.world import World, both, hard, unit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from placer.instance import NetworkTopology, PodState, SubGroupPolicy
-from placer.instance.problem import NO_TIER
+from placer.problem import NetworkTopology, PodState, SubGroupPolicy
+from placer.problem.instance import NO_TIER
 from tests.judge import broken, messages
 from tests.world import World, hard, soft
 

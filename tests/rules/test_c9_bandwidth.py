@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.instance import Dependency, Key, PodState, Policy
+from placer.problem import Dependency, Key, PodState, Policy
 from tests.judge import broken, messages
 from tests.kep import kep_cluster
 from tests.world import World, calls

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from placer.disruption import Disruption, DisruptionUnit
-from placer.instance import Instance, Key
-from placer.placement import Binding, Placement, Step, Value, better
-from placer.score import score
-from placer.verify import verify
+from placer.problem import Instance, Key
+from placer.problem.disruption import Disruption, DisruptionUnit
+from placer.problem.placement import Binding, Placement, Step, Value, better
+from placer.rules import verify
+from placer.rules.scoring import score
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, policy, queue
 
 OWNED = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "controller": True}]}

@@ -5,7 +5,7 @@ Nodes hold 4 GPUs unless said otherwise, so a pod of one GPU weighs 250,000 micr
 
 import pytest
 
-from placer.instance import NetworkTopology, Policy, SubGroupPolicy
+from placer.problem import NetworkTopology, Policy, SubGroupPolicy
 from tests.solving import solve_tiny
 from tests.world import World, hard, soft
 

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from placer.instance import PodState, Policy, SubGroupPolicy
-from placer.score import placed_weight, score
+from placer.problem import PodState, Policy, SubGroupPolicy
+from placer.rules.scoring import placed_weight, score
 from tests.judge import placement, values
 from tests.world import GPU, World
 

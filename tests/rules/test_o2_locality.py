@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.instance import NetworkTopology, PodState, SubGroupPolicy
+from placer.problem import NetworkTopology, PodState, SubGroupPolicy
 from tests.judge import values
 from tests.world import World, hard, soft
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from placer.instance import Key, PodState, Policy
-from placer.placement import Placement
-from placer.score import score
+from placer.problem import Key, PodState, Policy
+from placer.problem.placement import Placement
+from placer.rules.scoring import score
 from tests.judge import values
 from tests.kep import ONLINE_BOUTIQUE, kep_cluster
 from tests.world import World, calls

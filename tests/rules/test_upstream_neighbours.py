@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from placer.instance import Key
-from placer.placement import Placement
-from placer.verify import verify
+from placer.problem import Key
+from placer.problem.placement import Placement
+from placer.rules import verify
 from tests.support import Document, instance_of, node, pod
 
 RULES = ("C12", "C13", "C14")

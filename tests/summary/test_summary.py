@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 import placer
-from placer.document import placement_document
-from placer.instance import Finding
-from placer.placement import Value
-from placer.result import Bound, Judged, Result, Termination, Verdict
-from placer.summary import print_summary
-from placer.words import amount_digits, and_list, nodes_worth, number_word
+from placer.answers.document import placement_document
+from placer.answers.summary import print_summary
+from placer.base.words import amount_digits, and_list, nodes_worth, number_word
+from placer.problem import Finding
+from placer.problem.placement import Value
+from placer.problem.result import Bound, Judged, Result, Termination, Verdict
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
 
 SOFT = {"networkTopology": {"mode": "soft"}}

@@ -1,7 +1,7 @@
 """``topology``: a subcommand for each question about the network, a module for each.
 
-Belongs here: flags and printing. Does not: the content (``placer.domains``, ``placer.discovery``,
-``placer.network_costs``).
+Belongs here: flags and printing. Does not: the content (``placer.problem.domains``, ``placer.topology.discovery``,
+``placer.topology.network_costs``).
 """
 
 from __future__ import annotations

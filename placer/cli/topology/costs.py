@@ -6,15 +6,15 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from placer.base.table import Column, tables
+from placer.base.text import legible
+from placer.cli.terminal import OK, add_command, add_output, console, headed
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
-from placer.legible import legible
-from placer.tables import Column, tables
-from placer.terminal import OK, add_command, add_output, console, headed
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placer.network_costs import CostReport, Matrix
+    from placer.topology.network_costs import CostReport, Matrix
 
 __all__ = ["add_costs"]
 
@@ -36,7 +36,7 @@ def add_costs(topics: Any) -> None:
 
 
 def _costs(options: argparse.Namespace) -> int:
-    from placer.read import refuse_findings
+    from placer.problem.reading import refuse_findings
 
     check_output(options)
     report = _report(options)
@@ -48,7 +48,7 @@ def _costs(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> CostReport:
-    from placer.network_costs import costs_of, read_costs
+    from placer.topology.network_costs import costs_of, read_costs
 
     if in_cluster(options):
         objects = snapshot(options).objects()
@@ -57,7 +57,7 @@ def _report(options: argparse.Namespace) -> CostReport:
 
 
 def _print(report: CostReport, terminal: Console) -> None:
-    from placer.summary import print_findings
+    from placer.answers.summary import print_findings
 
     others = [each for each in report.lists if each != report.weights]
     also = f" (not {', '.join(others)})" if others else ""

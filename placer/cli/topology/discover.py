@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.base.errors import UsageError
+from placer.base.text import legible
+from placer.cli.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
 from placer.cli.topology.shared import in_cluster
-from placer.errors import UsageError
-from placer.legible import legible
-from placer.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
 
 if TYPE_CHECKING:
-    from placer.discovery import Discovery
-    from placer.instance import Finding, Node
+    from placer.problem import Finding, Node
+    from placer.topology.discovery import Discovery
 
 __all__ = ["add_discover"]
 
@@ -59,8 +59,8 @@ def add_discover(topics: Any) -> None:
 
 
 def _discover(options: argparse.Namespace) -> int:
-    from placer.discovery import hyper_nodes
-    from placer.read import refuse_findings
+    from placer.problem.reading import refuse_findings
+    from placer.topology.discovery import hyper_nodes
 
     _check(options)
     nodes, noted = _nodes(options)
@@ -79,7 +79,7 @@ def _discover(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from placer.discovery.labels import read_keys
+    from placer.topology.discovery.labels import read_keys
 
     if options.output not in (None, "-"):
         writable([Path(options.output)])
@@ -107,10 +107,10 @@ def _apply(
     findings: Sequence[Finding],
     options: argparse.Namespace,
 ) -> None:
-    from placer.cluster import Client
-    from placer.cluster.planning.hyper_nodes import plan_hyper_nodes
-    from placer.cluster.reading.hyper_nodes import stored_hyper_nodes
-    from placer.cluster.writing.hyper_nodes import write_hyper_nodes
+    from placer.passes.cluster import Client
+    from placer.passes.cluster.planning.hyper_nodes import plan_hyper_nodes
+    from placer.passes.cluster.reading.hyper_nodes import stored_hyper_nodes
+    from placer.passes.cluster.writing.hyper_nodes import write_hyper_nodes
 
     if options.output is not None:
         write(documents, options.output)
@@ -143,8 +143,8 @@ def _summarise(done: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 
 def _find(options: argparse.Namespace, nodes: Mapping[str, Node] | None) -> Discovery:
-    from placer.discovery import discover_file, discover_labels
-    from placer.discovery.labels import read_keys
+    from placer.topology.discovery import discover_file, discover_labels
+    from placer.topology.discovery.labels import read_keys
 
     if options.from_ is not None:
         return discover_file(options.from_, nodes, options.topology)
@@ -156,14 +156,14 @@ def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tupl
     if options.from_ is not None and not whose:
         return None, ()
     if in_cluster(options):
-        from placer.cluster import Client
-        from placer.cluster.reading.nodes import labelled_nodes
+        from placer.passes.cluster import Client
+        from placer.passes.cluster.reading.nodes import labelled_nodes
 
         return labelled_nodes(Client.connect(options.kubeconfig, options.context)), ()
-    from placer.instance.findings import Findings
-    from placer.instance.instance_builder import read_nodes
-    from placer.instance.notices import note_ignored
-    from placer.manifests import load
+    from placer.kube.manifests import load
+    from placer.problem.findings import Findings
+    from placer.problem.instance_builder import read_nodes
+    from placer.problem.notices import note_ignored
 
     objects = load(options.instance)
     findings = Findings()

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.errors import UsageError
-from placer.terminal import add_cluster, add_inputs, add_reading, tell, writable, write
+from placer.base.errors import UsageError
+from placer.cli.terminal import add_cluster, add_inputs, add_reading, tell, writable, write
 
 if TYPE_CHECKING:
-    from placer.cluster import Snapshot
+    from placer.passes.cluster import Snapshot
 
 __all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapshot"]
 
@@ -31,8 +31,8 @@ def in_cluster(options: argparse.Namespace) -> bool:
 
 def snapshot(options: argparse.Namespace) -> Snapshot:
     """Take a snapshot of the cluster."""
-    from placer.cluster import Client, take
-    from placer.progress import Progress
+    from placer.answers.progress import Progress
+    from placer.passes.cluster import Client, take
 
     client = Client.connect(options.kubeconfig, options.context)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from placer.base.errors import UsageError
+from placer.base.text import found_like, shown
+from placer.cli.terminal import OK, add_command, add_output, console, headed, read_instance
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
-from placer.errors import UsageError
-from placer.legible import found_like, shown
-from placer.terminal import OK, add_command, add_output, console, headed, read_instance
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placer.domains import DomainReport, DomainUse, ResourceUse
-    from placer.instance import Instance
+    from placer.problem import Instance
+    from placer.problem.domains import DomainReport, DomainUse, ResourceUse
 
 __all__ = ["add_show"]
 
@@ -63,7 +63,7 @@ def add_show(topics: Any) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from placer.domains import domains_of
+    from placer.problem.domains import domains_of
 
     if options.depth is not None and options.depth < 1:
         raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
@@ -82,8 +82,8 @@ def _show(options: argparse.Namespace) -> int:
 def _instance(options: argparse.Namespace) -> Instance:
     if not in_cluster(options):
         return read_instance(options, options.instance)
-    from placer.cluster.reading.earlier_passes import instance_in
-    from placer.read import refuse_findings
+    from placer.passes.cluster.reading.earlier_passes import instance_in
+    from placer.problem.reading import refuse_findings
 
     instance = instance_in(snapshot(options))
     if options.strict:
@@ -102,7 +102,7 @@ def _known(resource: str | None, room: ResourceUse) -> None:
 
 
 def _print(report: DomainReport, options: argparse.Namespace, terminal: Console) -> None:
-    from placer.summary import print_findings
+    from placer.answers.summary import print_findings
 
     marks = BLOCKS if _encodes(terminal, BLOCKS) else ASCII
     resource = options.resource or _scarcest(report.whole.room)
@@ -134,8 +134,8 @@ def _encodes(terminal: Console, marks: BarMarks) -> bool:
 
 def _scarcest(room: ResourceUse) -> str:
     """GPUs where there are any, else what most of is used, cpu where nothing is; ``pods`` are never meant."""
-    from placer.gpus import is_gpu
-    from placer.quantity import CPU, PODS
+    from placer.base.quantity import CPU, PODS
+    from placer.problem.gpus import is_gpu
 
     def rank(resource: str) -> tuple[bool, float, bool]:
         return is_gpu(resource), room.share(resource), resource == CPU
@@ -232,7 +232,7 @@ def _apportioned(parts: Sequence[int], columns: int) -> list[int]:
 
 
 def _short(resource: str, amount: int) -> str:
-    from placer.quantity import CPU, is_bytes
+    from placer.base.quantity import CPU, is_bytes
 
     if resource == CPU:
         return f"{amount / 1000:,.0f}" if amount % 1000 == 0 or amount >= 100_000 else f"{amount / 1000:,.1f}"

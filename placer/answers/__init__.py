@@ -1,0 +1,1 @@
+"""Answers and their forms: solving and making room, results as documents, summaries, reasons, audits, reports."""

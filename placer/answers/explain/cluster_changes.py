@@ -1,0 +1,138 @@
+"""Changes around the group: capability of queues, pods that are being deleted, gangs that end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from placer.answers.explain.cases import Change, needed, pod_words
+from placer.answers.explain.node_changes import LAST
+from placer.answers.reasons.cause import NAMED, plural
+from placer.base.quantity import format_amount
+from placer.base.words import and_list, some
+from placer.problem import Key, Pod, PodState
+from placer.problem.disruption import protections
+from placer.problem.gangs import VOLCANO
+from placer.problem.queues import NAMESPACES
+from placer.problem.what_if import without
+
+if TYPE_CHECKING:
+    from placer.answers.explain.question import Question
+
+__all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
+
+#: How much these changes disturb, the least first.
+WAIT, QUEUE, END = -1, 3, 6
+
+#: Gangs that are screened, the smallest first.
+SCREENED = 30
+
+TOGETHER = 6
+
+#: A running gang, or a pod of none, by name, and its pods.
+Unit: TypeAlias = "tuple[str, list[Pod]]"
+
+
+def larger_queues(question: Question) -> Iterator[Change]:
+    """Queues opened, and their capability raised by the group's need."""
+    new = _placed_without_queues(question)
+    names = sorted({each for pod in new for each in question.instance.queue_path(pod.queue)})
+    edits = [edit for name in names for edit in _raised(question, name, new)]
+    if edits:
+        message = and_list([said for said, _ in edits])
+        yield Change(message, (QUEUE, len(edits)), set_=tuple(words for _, words in edits))
+
+
+def _placed_without_queues(question: Question) -> list[Pod]:
+    codes = frozenset({"QueueClosed", "QueueCapability"})
+    if question.codes.isdisjoint(codes):
+        return []
+    found = question.decide(question.instance, codes).placement
+    return [] if found is None else [question.instance.pods[key] for key in found.node_of]
+
+
+def _raised(question: Question, name: str, new: list[Pod]) -> Iterator[tuple[str, str]]:
+    queue = question.instance.queues[name]
+    words = question.case.words("Queue", "", name, VOLCANO)
+    if not queue.open:
+        yield f"open Queue {name}", f"{words}:status.state=Open"
+    namespaces = queue.namespaces
+    others = {pod.namespace for pod in new} - namespaces if namespaces is not None else None
+    if others and namespaces is not None:
+        said = f"name {and_list(sorted(others))} in the annotation {NAMESPACES} of Queue {name}"
+        yield said, f"{words}:metadata.annotations[{NAMESPACES}]={','.join(sorted(others | namespaces))}"
+    for resource, limit in sorted(queue.capability.items()):
+        asked = _asked(question, name, resource, new)
+        if asked > limit:
+            more, most = format_amount(resource, asked - limit), format_amount(resource, asked)
+            said = f"raise {resource} in the capability of Queue {name} by {more}"
+            yield said, f"{words}:spec.capability[{resource}]={most}"
+
+
+def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int:
+    path = question.instance.queue_path
+    there = (pod for pod in question.instance.pods.values() if pod.state.on_node)
+    return sum(pod.requests[resource] for pod in (*there, *new) if queue in path(pod.queue))
+
+
+def deleted_pods(question: Question) -> Iterator[Change]:
+    """The end of pods that are being deleted."""
+    ending = sorted(pod.key for pod in question.instance.pods.values() if pod.state is PodState.TERMINATING)
+
+    def fits(keys: Sequence[Key]) -> bool:
+        return question.fits(without(question.instance, frozenset(keys)))
+
+    if ending and fits(ending):
+        keys = needed(ending, lambda less: bool(less) and fits(less))
+        names = and_list(some([f"Pod {key}" for key in keys], NAMED))
+        verb = "is" if len(keys) == 1 else "are"
+        message = f"wait for the end of {names}, which {verb} being deleted already"
+        yield Change(message, (WAIT, len(keys)), without=pod_words(keys))
+
+
+def ended_gangs(question: Question) -> Iterator[Change]:
+    """Running gangs whose end alone lets the group in, the smallest first."""
+    units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
+    helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
+    for name, pods in question.deadline.each(helping):
+        called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
+        kept = protections(question.placed.instance, (pod.key for pod in pods))
+        change = f"wait until {name} ends ({'; '.join([plural(len(pods), 'pod'), *kept[:1]])})" + (
+            ", though they call each other" if called else ""
+        )
+        rank = LAST if called else END, len(pods)
+        yield Change(change, rank, without=pod_words(pod.key for pod in pods))
+
+
+def _partners(question: Question) -> set[tuple[Key, str]]:
+    mine = {(pod.app_group, pod.workload) for pod in question.pods if pod.app_group and pod.workload}
+    ends = {
+        (app, end)
+        for app, _ in mine
+        for each in question.instance.app_groups[app].dependencies
+        if not mine.isdisjoint({(app, each.origin), (app, each.destination)})
+        for end in (each.origin, each.destination)
+    }
+    return ends - mine
+
+
+def _helping(question: Question, units: Sequence[Unit]) -> Iterator[Unit]:
+    """No unit helps alone where all of them together do not, unless the group wants pods near it, or counted."""
+    wants = any(pod.neighbours.affinity or pod.neighbours.spread for pod in question.kinds)
+    if not question.deadline.over and (wants or _fits_without(question, units)):
+        yield from (unit for unit in question.deadline.each(units) if _fits_without(question, [unit]))
+
+
+def _fits_without(question: Question, units: Sequence[Unit]) -> bool:
+    keys = frozenset(pod.key for _, pods in units for pod in pods)
+    return question.fits(without(question.instance, keys))
+
+
+def _units(question: Question) -> dict[str, list[Pod]]:
+    """DaemonSet and static pods stay."""
+    units: dict[str, list[Pod]] = defaultdict(list)
+    for pod in question.placed.instance.pods.values():
+        if pod.state is PodState.BOUND and not pod.daemon and pod.group != question.key:
+            units[f"Pod {pod.key}" if pod.group is None else str(pod.group)].append(pod)
+    return units

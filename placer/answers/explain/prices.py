@@ -1,0 +1,106 @@
+"""The next step for groups that wait, with its price: pods that must go for the first of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from itertools import dropwhile
+
+from placer.answers.document import NextStepPart
+from placer.answers.explain.cases import place
+from placer.answers.making_room import preempt
+from placer.base.codes import REASONS
+from placer.base.deadline import Deadline, within
+from placer.base.words import and_list, counted
+from placer.problem import GroupKey, Instance
+from placer.problem.disruption import Disruption, outcome_of
+from placer.problem.group_names import full_name
+from placer.problem.placement import Placement
+from placer.problem.result import Result, Verdict
+from placer.problem.what_if import without
+
+__all__ = ["FEW", "next_step", "priced", "rivals"]
+
+FEW = 3
+
+#: Most seconds of the search for one price, and the least for one.
+PRICING, LEAST = 10.0, 0.5
+
+#: Reasons against which pods that run can go: room, places and queues that they hold.
+_HELD = frozenset(dropwhile(lambda code: code != "QueueCapability", REASONS)) - {"Outcompeted", "NotDecided"}
+
+_SAYS = "finds the fewest pods that must go for it"
+_LATE = "its price is not known: the time limit is near"
+
+
+def next_step(
+    instance: Instance, key: GroupKey, code: str, source: Sequence[str], *, optional: bool = False
+) -> NextStepPart:
+    """The command that helps with a group that waits.
+
+    ``code``: its reason. ``source``: words of the input. ``optional``: nothing goes for its pods.
+    """
+    several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
+    name = full_name(key) if several else f"{key.namespace}/{key.name}"
+    if code in _HELD and not optional:
+        return NextStepPart(command=shlex.join(["placer", "preempt", "--for", name, *source]), message=_SAYS)
+    words = ["placer", "explain", "--group", name, *source]
+    return NextStepPart(command=shlex.join(words), message="says which change would admit it")
+
+
+def priced(
+    instance: Instance,
+    steps: Iterable[tuple[GroupKey, NextStepPart]],
+    deadline: Deadline,
+    say: Callable[[str], None],
+) -> dict[GroupKey, NextStepPart]:
+    """Find the pods that must go for steps by ``preempt``, as far as there is time."""
+    found = {}
+    for key, step in steps:
+        found[key] = step
+        if step.message == _SAYS:
+            say(f"looking for the fewest pods that must go for {key.namespace}/{key.name}")
+            seconds = min(PRICING, deadline.left)
+            late = seconds < LEAST
+            found[key] = (
+                _late(step) if late else _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
+            )
+    return found
+
+
+def rivals(instance: Instance, key: GroupKey, placement: Placement, deadline: Deadline) -> list[GroupKey]:
+    """Waiting groups, at least as urgent, whose room a group's placement takes; empty where there is no time."""
+
+    def admitted(world: Instance) -> frozenset[GroupKey]:
+        placed = place(world, more=0.0)
+        return frozenset() if placed is None else placed.admitted
+
+    def found() -> list[GroupKey]:
+        lost = admitted(without(instance, set(instance.groups[key].pending)))
+        lost -= admitted(outcome_of(instance, placement).carried_out())
+        least = instance.groups[key].priority
+        return sorted(each for each in lost if instance.groups[each].priority >= least)
+
+    return within(deadline, found, [])
+
+
+def _late(step: NextStepPart) -> NextStepPart:
+    return NextStepPart(command=step.command, message=_LATE)
+
+
+def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
+    if result.placement is None:
+        return _late(step)
+    disruption = Disruption(result.instance, result.placement)
+    evicted, moved = len(disruption.evicted), len(disruption.moved)
+    if evicted or moved:
+        counts = ((evicted, "evict"), (moved, "move"))
+        does = and_list(f"{verb} {counted(count, 'pod')}" for count, verb in counts if count)
+        least = "" if result.verdict is Verdict.OPTIMAL else ", the least that was found"
+        return NextStepPart(command=step.command, evicted=evicted, moved=moved, message=f"would {does}{least}")
+    if disruption.admitted:
+        return NextStepPart(command=step.command, evicted=0, moved=0, message="would admit it alone, and nothing goes")
+    if result.verdict in (Verdict.INFEASIBLE, Verdict.OPTIMAL):
+        instead = step.command.replace("placer preempt --for", "placer explain --group")
+        return NextStepPart(command=instead, message="lists changes that help: evictions do not (proved)")
+    return NextStepPart(command=step.command, message="found nothing that must go for it in time")

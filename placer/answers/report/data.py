@@ -1,0 +1,173 @@
+"""The contents of the page as one value, ready for JSON; the same input gives the same value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from placer.answers.document import placement_document
+from placer.answers.report.answers import Answer, answer_of, answer_of_result
+from placer.answers.report.comparison import OWN, beside
+from placer.answers.report.headlines import headline
+from placer.answers.report.inputs import (
+    ComparedGroup,
+    ComparedMetrics,
+    ComparedRow,
+    ComparedValue,
+    ComparedWeight,
+    Inputs,
+)
+from placer.answers.report.inventory import Inventory
+from placer.answers.report.plan_changes import disturbed
+from placer.answers.summary import cluster_size, counts, schedulers_rows, still_fits
+from placer.answers.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
+from placer.base.codes import FINDINGS, REASONS, Code
+from placer.base.deadline import NEVER, Deadline
+from placer.base.quantity import Resources
+from placer.base.version import __version__
+from placer.base.words import counted, number_word, value_meaning
+from placer.problem import Instance
+from placer.problem.gpus import gpus_placed, placeable
+from placer.problem.outcome import Outcome
+from placer.problem.result import Judged, Result
+from placer.problem.stranding import stranded
+from placer.rules import rules_said
+
+__all__ = ["contents", "contents_of_result"]
+
+
+def contents(
+    instance: Instance, inputs: Inputs, *, strict: bool = False, deadline: Deadline = NEVER, **about: Any
+) -> dict[str, Any]:
+    """Judge the placement of a call, and gather what the page shows.
+
+    ``about``: ``cluster``, its name; ``live``: it was read at ``inputs.moment``; ``every``: seconds between reloads.
+    Errors of :func:`~placer.answers.report.answers.answer_of`.
+    """
+    return _contents(answer_of(instance, inputs.placement, strict=strict, deadline=deadline), inputs, **about)
+
+
+def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str, Any]:
+    """Gather what the page shows of a verified pass that began at ``moment``, in seconds since the epoch."""
+    return _contents(answer_of_result(result), Inputs([], None, None, [], moment), live=True, **about)
+
+
+def _contents(
+    answer: Answer, inputs: Inputs, *, cluster: str = "", live: bool = False, every: float | None = None
+) -> dict[str, Any]:
+    inventory = Inventory(answer)
+    return {
+        "placer": __version__,
+        "cluster": cluster or _cluster_name(inputs),
+        "moment": inputs.moment and int(inputs.moment),
+        "live": live,
+        "every": every,
+        "headline": headline(answer),
+        "files": {
+            "instance": [text.name for text in inputs.instance],
+            "placement": None if inputs.placement is None else inputs.placement.name,
+            "comparison": inputs.comparison,
+        },
+        "decided": answer.decided,
+        "verdict": _verdict(answer),
+        "counts": _counts(answer),
+        "values": [_value(judged, answer) for judged in answer.result.objective if is_shown(judged)],
+        **inventory.as_dict(),
+        "disturbed": disturbed(answer),
+        "stranded": _stranded(inventory, answer),
+        "findings": [each.as_dict() for each in answer.findings],
+        "violations": [{"rule": v.rule, "subjects": list(v.subjects), "message": v.message} for v in answer.violations],
+        "codes": _codes(answer),
+        "comparison": beside(inputs.rows, _own_row(answer), inventory.group_index) if inputs.rows else None,
+    }
+
+
+def _cluster_name(inputs: Inputs) -> str:
+    first = inputs.instance[0].name if inputs.instance else ""
+    return PurePath(first).name.partition(".")[0].strip("-") or "cluster"
+
+
+def _own_row(answer: Answer) -> ComparedRow | None:
+    if not answer.decided:
+        return None
+    document = placement_document(answer.result)
+    return ComparedRow(
+        policy=OWN,
+        placed_pods=len(answer.outcome.new),
+        placed_groups=len(answer.outcome.made_ready),
+        gpus_placed=gpus_placed(answer.outcome),
+        objective=[ComparedValue(part.name, part.value, part.priority, part.bound) for part in document.objective],
+        violations=dict(sorted(Counter(violation.rule for violation in answer.violations).items())),
+        metrics=ComparedMetrics(ComparedWeight(document.weight.value, document.weight.bound)),
+        groups=[
+            ComparedGroup(part.kind, part.namespace, part.name, part.admitted, part.placed, part.tier, part.hyper_node)
+            for part in document.groups
+        ],
+    )
+
+
+def _verdict(answer: Answer) -> dict[str, str]:
+    if not answer.decided:
+        waiting = len(answer.outcome.instance.pending)
+        said = f"{counted(waiting, 'pod')} wait{'s' if waiting == 1 else ''}" if waiting else "no pod waits"
+        return {"word": "AS IS", "sentence": f"the cluster as it runs now, before any decision; {said}", "stopped": ""}
+    if answer.violations:
+        broken = rules_said(Counter(violation.rule for violation in answer.violations))
+        said = f"the placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})"
+        return {"word": "INVALID", "sentence": said, "stopped": ""}
+    if not answer.stated:
+        said = "the placement keeps every rule; how much better one may be is not proved here: placer solve says that"
+        return {"word": "VALID", "sentence": said, "stopped": ""}
+    result = answer.result
+    return {"word": result.verdict.value, "sentence": verdict_sentence(result), "stopped": stopped(result)}
+
+
+def _counts(answer: Answer) -> list[tuple[str, str]]:
+    if answer.decided:
+        return counts(placement_document(answer.result), answer.result)
+    instance = answer.outcome.instance
+    groups = sum(bool(group.pending) for group in instance.groups.values())
+    left = placeable(Outcome(instance, answer.outcome.placement))
+    return [
+        ("cluster", cluster_size(instance)),
+        ("waiting", f"{counted(len(instance.pending), 'pod')} of {counted(groups, 'group')}"),
+        *([("still fits", still_fits(left))] if left else []),
+        *schedulers_rows(instance),
+    ]
+
+
+def _value(judged: Judged, answer: Answer) -> dict[str, Any]:
+    result, bound = answer.result, judged.bound
+    return {
+        "name": name_of(judged, result),
+        "number": number_word(judged.value.name, judged.value.value, None if bound is None else bound.value),
+        "proved": bound_words(judged, result) if answer.decided else "nothing is decided yet",
+        "best": None if bound is None else judged.met,
+        "meaning": value_meaning(judged.value.name),
+    }
+
+
+def _stranded(inventory: Inventory, answer: Answer) -> dict[str, list[dict[str, Any]]]:
+    after = _useless(inventory, inventory.held_after) if answer.decided else []
+    return {"before": _useless(inventory, inventory.before.held), "after": after}
+
+
+def _useless(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
+    index = inventory.node_index
+    found = [each.as_dict() for each in stranded(inventory.instance, held)]
+    return [each | {"nodes": [index[name] for name in each["nodes"]]} for each in found]
+
+
+def _codes(answer: Answer) -> dict[str, dict[str, str]]:
+    reasons = {reason.code for reason in answer.reasons.values()}
+    if not answer.decided:
+        reasons -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
+    found = {finding.code for finding in answer.findings}
+    return _meanings(REASONS.items(), reasons) | _meanings(FINDINGS.items(), found)
+
+
+def _meanings(codes: Iterable[tuple[str, Code]], used: Iterable[str]) -> dict[str, dict[str, str]]:
+    wanted = set(used)
+    return {name: {"meaning": code.meaning, "remedy": code.remedy} for name, code in codes if name in wanted}

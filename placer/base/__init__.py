@@ -1,0 +1,1 @@
+"""Things that know nothing of placing: errors, codes, words, amounts, time, executors, tables."""

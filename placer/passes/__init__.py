@@ -1,0 +1,1 @@
+"""Passes over a cluster: reading, planning, writing, the loop, its options and metrics."""

@@ -1,0 +1,365 @@
+"""The bindings to make, gang by gang: a pure function of a decision and of the changes since the snapshot.
+
+A gang is bound with all pods that the placement gives a node, or not at all. For C10, a pod on a node whose kubelet
+aligns follows the one before it: after the API server's answer where that is enough, since the kubelet sorts pods by
+age, else after the kubelet's own. Gangs that meet on such nodes come in the order of the placement. Where each would
+have to come before the other, the more urgent comes first if the kubelet admits that; else they are one batch. Urgent
+is the higher priority, then the earlier place in the placement.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+from placer.arrays.admission_orders import Orders, find_order
+from placer.arrays.packed_kubelet import PackedKubelet
+from placer.base.errors import VerificationFailed
+from placer.base.words import counted
+from placer.problem import GroupKey, Instance, Key, Pod
+from placer.problem.instance import group_of_one
+from placer.problem.numa import aligns
+from placer.problem.outcome import Outcome
+from placer.problem.placement import Binding, Placement, Violation
+from placer.rules import verify
+from placer.search.numa.binding_order import aligned
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from placer.passes.cluster.reading.snapshot import Identity
+
+__all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "is_bound_alone", "plan_bindings"]
+
+#: Most admissions that are tried to find out whether a node where gangs meet takes its pods in any order.
+_TRIED = 2_000
+
+
+class WaitFor(Enum):
+    """The event of the pod before it on the node that a binding waits for."""
+
+    NOTHING = "at once"
+    BINDING = "after the API server's answer to the pod before"
+    ADMISSION = "after the kubelet's answer to the pod before"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBinding:
+    """A binding to make.
+
+    Parameters
+    ----------
+    pod, uid
+        The pod of the snapshot; another one of its name must not get this node.
+    numa_zones
+        The zones that the kubelet will choose; empty where C10 does not apply.
+    after
+        The pod before it on the node, perhaps of an earlier batch; None where it waits for none.
+    resource_version
+        The version of the pod that was decided upon; empty: any.
+    by_release
+        Whether its hold gate is removed and its own scheduler binds it, in place of a binding.
+    """
+
+    pod: Key
+    uid: str
+    node: str
+    numa_zones: tuple[str, ...] = ()
+    wait: WaitFor = WaitFor.NOTHING
+    after: Key | None = None
+    resource_version: str = ""
+    by_release: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Gangs that are bound together, most often one: all of them or none.
+
+    Parameters
+    ----------
+    gangs
+        Sorted.
+    bindings
+        Each after the one that it waits for; those that wait for none may all be sent at once.
+    """
+
+    gangs: tuple[GroupKey, ...]
+    bindings: tuple[PlannedBinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingPlan:
+    """All bindings to make.
+
+    Parameters
+    ----------
+    dropped
+        Gangs of the placement that are not in this plan, each with the reason.
+    stale
+        Dropped gangs whose reason is a change since the snapshot.
+    """
+
+    batches: tuple[Batch, ...] = ()
+    dropped: Mapping[GroupKey, str] = field(default_factory=dict)
+    stale: frozenset[GroupKey] = frozenset()
+
+    def after(self, other: BindingPlan) -> BindingPlan:
+        """Both plans as one, the other first."""
+        dropped = {**other.dropped, **self.dropped}
+        return BindingPlan((*other.batches, *self.batches), dropped, other.stale | self.stale)
+
+    def without(self, other: BindingPlan) -> BindingPlan:
+        """The plan without the gangs of another one."""
+        keys = {*other.dropped, *chain.from_iterable(batch.gangs for batch in other.batches)}
+        batches = tuple(batch for batch in self.batches if keys.isdisjoint(batch.gangs))
+        dropped = {key: why for key, why in self.dropped.items() if key not in keys}
+        return BindingPlan(batches, dropped, self.stale - keys)
+
+
+def plan_bindings(
+    instance: Instance,
+    placement: Placement,
+    identities: Mapping[Key, Identity],
+    changed: Collection[Key] = (),
+    most: int | None = None,
+) -> BindingPlan:
+    """Plan the bindings of a valid placement.
+
+    Parameters
+    ----------
+    identities
+        Of each pod of the snapshot.
+    changed
+        Pods that were deleted, made again, bound by another scheduler, or edited.
+    most
+        Limit of bindings: in the order of the plan each batch that still fits is kept. None: no limit.
+
+    Returns
+    -------
+    BindingPlan
+        Without changes and limit it drops nothing.
+    """
+    gangs = {binding.pod: _gang(instance, binding) for binding in placement.bindings}
+    dropped = {
+        gangs[pod]: f"Pod {pod} has changed since the snapshot" for pod in sorted(changed, reverse=True) if pod in gangs
+    }
+    plan = _planned(instance, placement, identities, gangs, dropped)
+    stale = frozenset(plan.dropped)
+    over = dict(_over(plan.batches, most)) if most is not None else {}
+    kept = _planned(instance, placement, identities, gangs, dropped | over) if over else plan
+    return replace(kept, stale=stale)
+
+
+def _over(batches: Iterable[Batch], most: int) -> Iterator[tuple[GroupKey, str]]:
+    left = most
+    for batch in batches:
+        count = len(batch.bindings)
+        if count <= left:
+            left -= count
+        else:
+            room = f"only {left} of" if count <= most else "more than"
+            why = f"it takes {counted(count, 'binding')}, {room} --max-bindings {most}"
+            yield from ((gang, why) for gang in batch.gangs)
+
+
+def _planned(
+    instance: Instance,
+    placement: Placement,
+    identities: Mapping[Key, Identity],
+    gangs: Mapping[Key, GroupKey],
+    without: Mapping[GroupKey, str],
+) -> BindingPlan:
+    dropped = dict(without)
+    kept = _standing(instance, placement, gangs, dropped)
+    members: dict[GroupKey, list[int]] = defaultdict(list)
+    for place, binding in enumerate(kept.bindings):
+        members[gangs[binding.pod]].append(place)
+    urgency = {gang: (-instance.groups[gang].priority, places[0]) for gang, places in members.items()}
+    orders = _by_gang_if_possible(instance, _binding_orders(instance, kept), gangs, urgency)
+    binds = [_bind(binding, identities, orders) for binding in kept.bindings]
+    batches = (
+        Batch(part, tuple(binds[place] for place in sorted(chain(*(members[gang] for gang in part)))))
+        for part in _gang_order(urgency, orders.values(), gangs)
+    )
+    return BindingPlan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
+
+
+def is_bound_alone(pod: Pod, zones: Collection[str], on_hold: bool) -> bool:
+    """Whether no other pod has to be bound before a pod or with it."""
+    return group_of_one(pod) is not None and not (zones or on_hold or pod.app_group)
+
+
+def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
+    pod = identities[binding.pod]
+    version, on_hold = pod.resource_version, pod.on_hold
+    found = PlannedBinding(
+        binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=version, by_release=on_hold
+    )
+    order = orders.get(binding.node)
+    if order is None or binding.pod not in order.pods:
+        return found
+    place = order.pods.index(binding.pod)
+    zones = order.zones[place] if order.zones is not None else binding.numa_zones
+    if place == 0:
+        return replace(found, numa_zones=zones)
+    return replace(found, numa_zones=zones, wait=order.wait, after=order.pods[place - 1])
+
+
+def _gang(instance: Instance, binding: Binding) -> GroupKey:
+    group = instance.pods[binding.pod].group
+    return group if group is not None else GroupKey("", *binding.pod)
+
+
+def _standing(
+    instance: Instance, placement: Placement, gangs: Mapping[Key, GroupKey], dropped: dict[GroupKey, str]
+) -> Placement:
+    """A placement without the dropped gangs, and without those that cannot stand without them.
+
+    A kubelet gives pods the lowest zones that fit, so without one pod the next may get another zone and a third none.
+    """
+    while dropped:
+        bindings = tuple(each for each in placement.bindings if gangs[each.pod] not in dropped)
+        left = aligned(instance, Placement(bindings))
+        broken = verify(instance, left)
+        if not broken:
+            return left
+        more = {
+            gang: f"without the gangs left out {violation.message}"
+            for violation in reversed(broken)
+            for gang in _about(instance, violation, bindings, gangs)
+        }
+        if not more:
+            raise VerificationFailed(f"a part of a valid placement breaks a rule: {broken[0].message}")
+        dropped |= more
+    return placement
+
+
+def _about(
+    instance: Instance, violation: Violation, bindings: Iterable[Binding], gangs: Mapping[Key, GroupKey]
+) -> Iterator[GroupKey]:
+    for binding in bindings:
+        pod = instance.pods[binding.pod]
+        names = {f"Pod {binding.pod}", f"AppGroup {pod.app_group}", str(gangs[binding.pod])}
+        if not names.isdisjoint(violation.subjects):
+            yield gangs[binding.pod]
+
+
+# ----------------------------------------------------------------------------------------------------- order of gangs
+
+
+@dataclass(frozen=True, slots=True)
+class _BindingOrder:
+    """The new pods of a node whose kubelet aligns them, in the order of their bindings.
+
+    ``wait`` is that of each but the first; ``zones`` None: those of the placement.
+    """
+
+    pods: tuple[Key, ...]
+    wait: WaitFor
+    zones: tuple[tuple[str, ...], ...] | None = None
+
+
+def _binding_orders(instance: Instance, placement: Placement) -> dict[str, _BindingOrder]:
+    found = {}
+    for name, pods in Outcome(instance, placement).new_on.items():
+        node = instance.aligning_nodes.get(name)
+        keys = tuple(pod.key for pod in pods if node is not None and aligns(node, pod.numa))
+        if len(keys) > 1:
+            found[name] = _BindingOrder(keys, WaitFor.ADMISSION if name in placement.one_by_one else WaitFor.BINDING)
+    return found
+
+
+def _by_gang_if_possible(
+    instance: Instance,
+    orders: Mapping[str, _BindingOrder],
+    gangs: Mapping[Key, GroupKey],
+    urgency: Mapping[GroupKey, tuple[int, int]],
+) -> dict[str, _BindingOrder]:
+    """The orders, gang by gang where some would precede each other and the kubelet allows it."""
+    parts = _together(_before(urgency, orders.values(), gangs))
+    found = dict(orders)
+    for name, order in orders.items():
+        members = {gangs[key] for key in order.pods}
+        by_gang = tuple(sorted(order.pods, key=lambda key: urgency[gangs[key]]))
+        if by_gang != order.pods and any(len(members.intersection(parts[gang])) > 1 for gang in members):
+            found[name] = _regrouped(instance, name, by_gang) or order
+    return found
+
+
+def _before(
+    gangs: Iterable[GroupKey], orders: Iterable[_BindingOrder], of: Mapping[Key, GroupKey]
+) -> dict[GroupKey, set[GroupKey]]:
+    found: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in gangs}
+    for order in orders:
+        for one, other in pairwise(of[key] for key in order.pods):
+            if one != other:
+                found[other].add(one)
+    return found
+
+
+def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOrder | None:
+    """Another order than that of the placement; None where the kubelet would refuse one of its pods."""
+    node = instance.aligning_nodes[name]
+    kubelet = PackedKubelet(node)
+    units = [kubelet.units(instance.pods[key].numa) for key in keys]
+    start = state = kubelet.start(node)
+    zones = []
+    for each in units:
+        answer = kubelet.admit(state, each)
+        if answer is None:
+            return None
+        state = answer[0]
+        zones.append(kubelet.names(answer[1]))
+    # If all were of one age: an order by age is any order then.
+    orders = find_order(kubelet, start, units, [0.0] * len(units), limit=_TRIED).orders
+    return _BindingOrder(tuple(keys), WaitFor.BINDING if orders is Orders.ANY else WaitFor.ADMISSION, tuple(zones))
+
+
+def _gang_order(
+    urgency: Mapping[GroupKey, tuple[int, int]], orders: Iterable[_BindingOrder], gangs: Mapping[Key, GroupKey]
+) -> Iterator[tuple[GroupKey, ...]]:
+    before = _before(urgency, orders, gangs)
+    if not any(before.values()):
+        yield from ((gang,) for gang in sorted(urgency, key=urgency.__getitem__))
+        return
+    import networkx as nx  # half a second, and gangs rarely meet on nodes whose kubelets align
+
+    parts = nx.condensation(_meetings(before))
+    members: dict[int, set[GroupKey]] = {part: parts.nodes[part]["members"] for part in parts}
+    urgent = {part: min(map(urgency.__getitem__, members[part])) for part in parts}
+    for part in nx.lexicographical_topological_sort(parts, key=urgent.__getitem__):
+        yield tuple(sorted(members[part]))
+
+
+def _in_turn(batch: Batch) -> Batch:
+    here = {each.pod: each for each in batch.bindings}
+    found: dict[Key, PlannedBinding] = {}
+    for each in batch.bindings:
+        ahead = [each]
+        while ahead[-1].after in here and ahead[-1].after not in found:
+            ahead.append(here[ahead[-1].after])
+        found.update((bind.pod, bind) for bind in reversed(ahead))
+    return replace(batch, bindings=tuple(found.values()))
+
+
+def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey, tuple[GroupKey, ...]]:
+    """Each gang to its strongly connected component, sorted: gangs that each come before the other."""
+    if not any(before.values()):
+        return {gang: (gang,) for gang in before}
+    import networkx as nx
+
+    parts = (tuple(sorted(part)) for part in nx.strongly_connected_components(_meetings(before)))
+    return {gang: part for part in parts for gang in part}
+
+
+def _meetings(before: Mapping[GroupKey, Iterable[GroupKey]]) -> nx.DiGraph[GroupKey]:
+    import networkx as nx
+
+    edges: nx.DiGraph[GroupKey] = nx.DiGraph()
+    edges.add_nodes_from(before)
+    edges.add_edges_from((other, gang) for gang, others in before.items() for other in others)
+    return edges

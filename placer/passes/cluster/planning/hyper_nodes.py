@@ -1,0 +1,160 @@
+"""Changes that give a cluster the discovered HyperNodes; no request is made here.
+
+Only those with the label of the discovery's manifests (``placer.topology.discovery.hyper_nodes``) are ours. A plan
+never breaks the tree: a HyperNode with two parents stops every job with a networkTopology in Volcano.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from placer.base.errors import BadInstance, Fault
+from placer.base.text import shown
+from placer.kube.manifests import from_documents, validate
+from placer.problem import Finding, Node
+from placer.problem.findings import Findings
+from placer.problem.tier_tree import read_tree
+from placer.topology.discovery.hyper_node_objects import SOURCE, SOURCE_LABEL
+
+__all__ = ["HyperNodePlan", "plan_hyper_nodes"]
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNodePlan:
+    """Changes of HyperNodes.
+
+    Parameters
+    ----------
+    create, change
+        Manifests, lower tiers first.
+    unchanged
+        Number of those that are right already.
+    remove
+        Stored ones of ours that are not found.
+    left
+        Names of ours that are not found and are kept.
+    """
+
+    create: tuple[Document, ...]
+    change: tuple[Document, ...]
+    unchanged: int
+    remove: tuple[Document, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {
+            "created": [_name(each) for each in self.create],
+            "changed": [_name(each) for each in self.change],
+            "removed": [_name(each) for each in self.remove],
+            "unchanged": self.unchanged,
+            "left": list(self.left),
+        }
+
+
+def plan_hyper_nodes(
+    wanted: Sequence[Document], stored: Sequence[Document], nodes: Mapping[str, Node], *, prune: bool = False
+) -> HyperNodePlan:
+    """Plan changes of HyperNodes.
+
+    Parameters
+    ----------
+    wanted
+        Manifests of a discovery, lower tiers first.
+    stored
+        All HyperNodes of the cluster.
+    prune
+        Remove ours that are not found.
+
+    Raises
+    ------
+    BadInstance
+        A name is taken by a HyperNode that is not ours, or the tree would be broken: all faults.
+    """
+    there = {_name(each): each for each in stored}
+    ours, others = _parted(stored)
+    gone = _gone(ours, wanted)
+    kept = others if prune else [*others, *gone]
+    faults = [*_taken(wanted, there)] or _broken(others, kept, wanted, nodes, stale=bool(gone) and not prune)
+    if faults:
+        raise BadInstance(faults)
+    create, change = _differing(wanted, there)
+    return HyperNodePlan(
+        create=create,
+        change=change,
+        unchanged=len(wanted) - len(create) - len(change),
+        remove=tuple(gone) if prune else (),
+        left=() if prune else tuple(sorted(map(_name, gone))),
+    )
+
+
+def _differing(
+    wanted: Sequence[Document], there: Mapping[str, Document]
+) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    create = tuple(each for each in wanted if _name(each) not in there)
+    known = (each for each in wanted if _name(each) in there)
+    return create, tuple(each for each in known if not _same(each, there[_name(each)]))
+
+
+def _gone(ours: Iterable[Document], wanted: Iterable[Document]) -> list[Document]:
+    names = set(map(_name, wanted))
+    return [each for each in ours if _name(each) not in names]
+
+
+def _parted(stored: Iterable[Document]) -> tuple[list[Document], list[Document]]:
+    parts: tuple[list[Document], list[Document]] = [], []
+    for each in stored:
+        parts[not _is_ours(each)].append(each)
+    return parts
+
+
+def _name(document: Document) -> str:
+    name: str = document["metadata"]["name"]
+    return name
+
+
+def _is_ours(document: Document) -> bool:
+    return (document["metadata"].get("labels") or {}).get(SOURCE_LABEL) == SOURCE
+
+
+def _same(wanted: Document, stored: Document) -> bool:
+    parts = ((wanted["metadata"][part], stored["metadata"].get(part) or {}) for part in ("labels", "annotations"))
+    return bool(wanted["spec"] == stored.get("spec")) and all(mine.items() <= theirs.items() for mine, theirs in parts)
+
+
+def _taken(wanted: Iterable[Document], there: Mapping[str, Document]) -> Iterator[Fault]:
+    for each in wanted:
+        name = _name(each)
+        if name in there and not _is_ours(there[name]):
+            source = (there[name]["metadata"].get("labels") or {}).get(SOURCE_LABEL)
+            by = f"{SOURCE_LABEL}: {shown(source)}" if source else f"no {SOURCE_LABEL}"
+            yield Fault("cluster", None, f"HyperNode {name}", "metadata.labels", by, f"{SOURCE}, or no such HyperNode")
+
+
+def _broken(
+    others: Sequence[Document],
+    kept: Sequence[Document],
+    wanted: Sequence[Document],
+    nodes: Mapping[str, Node],
+    *,
+    stale: bool,
+) -> list[Fault]:
+    """Faults of the tree that it has not without us."""
+    before = _findings(others, nodes)
+    hint = " (--prune removes HyperNodes of placer that are not found any more)" if stale else ""
+    return [
+        Fault("cluster", None, each.object, each.code, each.message, f"a tree{hint}")
+        for each in sorted(_findings([*kept, *wanted], nodes) - before)
+    ]
+
+
+def _findings(documents: Sequence[Document], nodes: Mapping[str, Node]) -> set[Finding]:
+    """Findings of a tree except absent members, which break nothing."""
+    findings = Findings()
+    kept = [{key: each[key] for key in ("apiVersion", "kind", "metadata", "spec")} for each in documents]
+    read_tree(validate(from_documents(kept, "cluster")).hyper_nodes, nodes, findings)
+    return {each for each in findings.all() if each.code != "HyperNodeMember"}

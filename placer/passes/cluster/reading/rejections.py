@@ -1,0 +1,228 @@
+"""Rejections by kubelets, remembered by workload and node (docs/passes.md, Pods that kubelets reject).
+
+Since tenants write the labels and nodes of their pods, only pods in placer's own record count (:func:`of_ours`), and a
+namespace has few nodes cool down at a time; beyond these the workload keeps off the node (:func:`kept_off`). Pods that
+are released and not bound in time count the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from placer.passes.cluster.reading.client import Server, listed
+from placer.passes.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests
+from placer.passes.cluster.reading.released import mark
+from placer.passes.cluster.reading.snapshot import Snapshot
+from placer.passes.cluster.reading.views import OF_THE_POD, PodView, Rejection, Workload, read_view
+from placer.problem import ANY_SCHEDULER, Key
+
+__all__ = [
+    "back_off",
+    "cooling_nodes",
+    "failed_pods",
+    "failed_selector",
+    "kept_off",
+    "not_bound",
+    "of_ours",
+    "rejection_of",
+    "remembered",
+    "unsteady",
+    "waiting_workloads",
+]
+
+#: Seconds for which something is not tried after the first time, and the most.
+_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 60, 3600
+#: Most workloads that are remembered, of all namespaces and of one, and most nodes of each, the latest.
+_MOST_WORKLOADS, _MOST_OF_ONE, _MOST_NODES = 1_000, 100, 8
+#: Most nodes that cool down for what one namespace had rejected, the latest.
+_MOST_COOLING = 4
+_NOT_BOUND = "not bound by their scheduler"
+_CHANGED, _CHANGED_AGAIN = "it changed in a pass", "it changed in pass after pass"
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def back_off(times: int) -> timedelta:
+    """The length of the back-off after so many failures."""
+    return timedelta(seconds=min(_FIRST_BACK_OFF * 2 ** (times - 1), _LONGEST_BACK_OFF))
+
+
+def failed_pods(server: Server, scheduler_name: str, seconds: float, *, gates: bool = False) -> list[Rejection]:
+    """List failed pods of ours that their kubelets rejected.
+
+    Parameters
+    ----------
+    scheduler_name
+        Whose pods are ours; ``*``: any scheduler's.
+    seconds
+        For which a node cools down; 0: not at all, and nothing is asked.
+    gates
+        Whether other schedulers' pods that may run on a single node are ours, as those that placer releases.
+    """
+    if seconds <= 0:
+        return []
+    pods = listed(server.get, "/api/v1/pods", PodView, failed_selector(scheduler_name, gates))
+    return [each for pod in pods if (each := _rejection(pod, scheduler_name, gates)) is not None]
+
+
+def failed_selector(scheduler_name: str, gates: bool = False) -> str:
+    """Selector of the failed pods of a scheduler; ``*``, and with gates: of any."""
+    any_scheduler = gates or scheduler_name == ANY_SCHEDULER
+    return "status.phase=Failed" + ("" if any_scheduler else f",spec.schedulerName={scheduler_name}")
+
+
+def rejection_of(item: bytes, scheduler_name: str, gates: bool = False) -> Rejection | None:
+    """The rejection of a pod of ours by its kubelet, from its whole object; None where there is none."""
+    if b'"Failed"' not in item:
+        return None
+    try:
+        pod = msgspec.json.decode(item, type=PodView)
+    except msgspec.ValidationError:  # the list sets it aside, too
+        return None
+    return _rejection(pod, scheduler_name, gates)
+
+
+def _rejection(pod: PodView, scheduler_name: str, gates: bool) -> Rejection | None:
+    named = scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name)
+    return pod.rejection if named or (gates and pod.only_node is not None) else None
+
+
+def of_ours(rejections: Iterable[Rejection], record: RecordedGangs) -> list[Rejection]:
+    """Rejections of pods that are unanswered in the record, or of a gang in it."""
+    known = record.unanswered.pods.union(*(gang.pods for gang in record.gangs.values()))
+    return [each for each in rejections if not known.isdisjoint(digests([each.uid, mark(each.uid, each.node)]))]
+
+
+def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> Iterator[Rejection]:
+    """Rejections of released pods that their scheduler did not bind.
+
+    Parameters
+    ----------
+    nodes
+        The node for which each was released.
+    now
+        The time of giving up.
+    """
+    for key, item in snapshot.pod_texts(nodes).items():
+        yield Rejection(read_view(item, PodView).workload, nodes[key], _NOT_BOUND, now)
+
+
+def unsteady(known: Mapping[Workload, RejectedWorkload], nodes: Iterable[str], now: datetime) -> Iterator[Rejection]:
+    """Say of nodes that they have changed between a decision and its bindings, and whether they have done so lately.
+
+    A node that changes once is as it says. One that changes in pass after pass has its pods wait each time, wherever
+    else there is room: so from the second time on it cools down.
+
+    Parameters
+    ----------
+    known
+        What is remembered already.
+    nodes
+        That have changed, for which a plan was refused.
+    now
+        When.
+    """
+    for name in sorted(nodes):
+        itself = Workload("", "Node", name)
+        yield Rejection(itself, name, _CHANGED_AGAIN if itself in known else _CHANGED, now)
+
+
+def remembered(
+    known: Mapping[Workload, RejectedWorkload], rejections: Iterable[Rejection], seconds: float, now: datetime
+) -> dict[Workload, RejectedWorkload]:
+    """Workloads to remember, with new rejections.
+
+    Parameters
+    ----------
+    rejections
+        New ones, and any known ones.
+    seconds
+        For which a node cools down; 0: nothing is remembered.
+    """
+    if seconds <= 0:
+        return {}
+    found: dict[Workload, list[Rejection]] = defaultdict(list)
+    for each in rejections:
+        found[each.workload].append(each)
+    since = now - timedelta(seconds=seconds)
+    updated = {
+        workload: _updated(known.get(workload, RejectedWorkload()), found[workload], since, now)
+        for workload in (*known, *(each for each in found if each not in known))
+    }
+    return _latest({key: each for key, each in updated.items() if each.nodes})
+
+
+def _latest(known: Mapping[Workload, RejectedWorkload]) -> dict[Workload, RejectedWorkload]:
+    """As many as are remembered; a bound for each namespace keeps one from displacing the others."""
+    of_one, kept = Counter[str](), list[Workload]()
+    by_age = sorted((each.until or max(each.nodes.values()), key) for key, each in known.items())
+    for _, key in reversed(by_age):
+        of_one[key.namespace] += 1
+        if of_one[key.namespace] <= _MOST_OF_ONE:
+            kept.append(key)
+    return {key: known[key] for key in reversed(kept[:_MOST_WORKLOADS])}
+
+
+def _updated(
+    before: RejectedWorkload, rejections: Iterable[Rejection], since: datetime, now: datetime
+) -> RejectedWorkload:
+    if before.until is not None:
+        return _tried_again(before, before.until, rejections, now)
+    lately = replace(before, nodes={name: when for name, when in before.nodes.items() if when > since})
+    found = _with(lately, [each for each in rejections if each.when > since])
+    return _backing_off(found, now) if len(found.nodes) > 1 else found
+
+
+def _tried_again(
+    before: RejectedWorkload, until: datetime, rejections: Iterable[Rejection], now: datetime
+) -> RejectedWorkload:
+    decided = until - back_off(before.times)
+    found = _with(before, [each for each in rejections if each.when > decided])
+    if found is not before:
+        return _backing_off(found, now)
+    return before if now <= until + timedelta(seconds=_LONGEST_BACK_OFF) else RejectedWorkload()
+
+
+def _with(before: RejectedWorkload, news: Iterable[Rejection]) -> RejectedWorkload:
+    """Later rejections added; the same object where there are none.
+
+    Times are by the kubelets' clocks, which may be ahead. So a known rejection counts once, whenever it was, and one
+    does not count that would be the first to be forgotten.
+    """
+    found = before
+    forgotten = min(before.nodes.values()) if len(before.nodes) == _MOST_NODES else _NEVER
+    for each in sorted(news, key=lambda each: each.when):
+        if each.when <= max(found.nodes.get(each.node, _NEVER), forgotten):
+            continue
+        others = {name: when for name, when in found.nodes.items() if name != each.node}
+        latest = sorted([*others.items(), (each.node, each.when)], key=lambda known: known[1])[-_MOST_NODES:]
+        found = replace(found, nodes=dict(latest), reason=each.reason)
+    return found
+
+
+def _backing_off(found: RejectedWorkload, now: datetime) -> RejectedWorkload:
+    return replace(found, times=found.times + 1, until=now + back_off(found.times + 1))
+
+
+def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
+    """Nodes whose kubelet alone rejected a workload lately, the latest few of each namespace; and unsteady ones."""
+    since, lately = now - timedelta(seconds=seconds), defaultdict[str, list[tuple[datetime, str]]](list)
+    for workload, each in known.items():
+        if not each.times and each.reason not in (*OF_THE_POD, _CHANGED):
+            lately[workload.namespace] += ((when, name) for name, when in each.nodes.items() if when >= since)
+    return {name for owner, nodes in lately.items() for _, name in sorted(nodes)[-_MOST_COOLING if owner else 0 :]}
+
+
+def kept_off(known: Mapping[Workload, RejectedWorkload], cooling: Container[str]) -> dict[Workload, str]:
+    """Workload to the node that rejected it last and does not cool down, so that it does not return at once."""
+    latest = {key: max(each.nodes, key=each.nodes.__getitem__) for key, each in known.items() if not each.times}
+    return {key: node for key, node in latest.items() if node not in cooling}
+
+
+def waiting_workloads(known: Mapping[Workload, RejectedWorkload], now: datetime) -> dict[Workload, RejectedWorkload]:
+    """Workloads that still back off."""
+    return {key: each for key, each in known.items() if each.until is not None and each.until > now}

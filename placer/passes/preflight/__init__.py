@@ -1,0 +1,9 @@
+"""Checks before a pass, which change nothing: of rights, kinds, Lease, clock and other programs.
+
+Not here: asking a server (``cluster.reading``), printing (``cli``).
+"""
+
+from placer.passes.preflight.checks import check_cluster
+from placer.passes.preflight.result import CheckResult, CheckState
+
+__all__ = ["CheckResult", "CheckState", "check_cluster"]

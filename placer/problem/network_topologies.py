@@ -1,0 +1,321 @@
+"""The NetworkTopology and list that decide, as costs and capacities of links, and measured costs (C8, C9).
+
+A ConfigMap holds measurements between nodes, under keys of two spellings:
+
+* ``netperf.p90.latency.milliseconds.origin.NODE.destination.NODE``
+* ``netperf_p90_latency_microseconds.origin.NODE.destination.NODE``
+
+The cost of two places is the larger median, or the shortest way over others (KEP-260), rounded up once, at least 1. One
+direction counts for both. Source: diktyo-io/networktopology-controller (5db810e),
+jpedro1992/pushing-netperf-metrics-to-prometheus (fde00c9).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+from placer.base.codes import FindingCode
+from placer.base.quantity import from_nano
+from placer.problem.app_groups import BANDWIDTH, only_one_each
+from placer.problem.communication import (
+    REGION,
+    REGION_LABEL,
+    UNKNOWN_COST,
+    ZONE,
+    ZONE_LABEL,
+    Area,
+    Link,
+    Network,
+)
+from placer.problem.findings import Finding, Findings, counted
+from placer.problem.instance import Policy
+from placer.problem.keys import Key
+from placer.problem.nodes import Node
+
+if TYPE_CHECKING:
+    from placer.kube.core import ConfigMapManifest
+    from placer.kube.scheduler_plugins import Cost, CostList, NetworkTopologyManifest
+
+#: Name of the list of measured costs; all others are the user's.
+NETPERF_COSTS = "NetperfCosts"
+
+_KEY = re.compile(r"netperf[._]p([0-9]{1,3})[._]latency[._](milliseconds|microseconds)\.origin\.(.+)", re.DOTALL)
+_VALUE = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+_BETWEEN = ".destination."
+_MICROSECONDS = {"milliseconds": 1000, "microseconds": 1}
+
+
+class Pair(NamedTuple):
+    """Two nodes, or two zones or regions, by name."""
+
+    origin: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """``latencies`` in microseconds, at least 0; one finding for each kind of unusable entry."""
+
+    latencies: Mapping[Pair, int]
+    findings: tuple[Finding, ...] = ()
+
+
+def find_config_map(
+    topology: NetworkTopologyManifest, config_maps: Iterable[ConfigMapManifest]
+) -> tuple[ConfigMapManifest | None, Key | None]:
+    """The ConfigMap that a NetworkTopology names, in its own namespace, and that name."""
+    name = topology.spec.configmap_name if topology.spec is not None else None
+    if not name:
+        return None, None
+    key = Key(topology.namespace, name)
+    return next((each for each in config_maps if Key(each.namespace, each.name) == key), None), key
+
+
+def read_measurements(config_map: ConfigMapManifest, nodes: Container[str], percentile: int = 90) -> Measurements:
+    """Read the measurements of one ``percentile`` between known ``nodes``; microseconds count before milliseconds."""
+    finest: dict[Pair, tuple[int, int]] = {}
+    unused: dict[FindingCode, set[str]] = defaultdict(set)
+    others: set[int] = set()
+    for key, written in (config_map.data or {}).items():
+        match, value = _KEY.fullmatch(key), written.strip()
+        if match is None:
+            if key.startswith("netperf"):
+                unused["NetperfKey"].add(key)
+        elif int(match[1]) != percentile:
+            others.add(int(match[1]))
+        elif (pair := _pair(match[3], nodes)) is None:
+            unused["NetperfNode"].add(key)
+        elif not _VALUE.fullmatch(value):
+            unused["NetperfValue"].add(f"{key} = {value[:40]!r}")
+        else:
+            factor = _MICROSECONDS[match[2]]
+            latency = int((Decimal(value) * factor).to_integral_value(ROUND_CEILING))
+            finest[pair] = min(finest.get(pair, (factor, latency)), (factor, latency))
+    latencies = {pair: latency for pair, (_, latency) in sorted(finest.items())}
+    findings = _unused_findings(config_map, unused, [] if latencies else sorted(others), percentile)
+    return Measurements(latencies, tuple(findings))
+
+
+def _pair(text: str, nodes: Container[str]) -> Pair | None:
+    """Names of nodes may have dots, so each split is tried."""
+    parts = text.split(_BETWEEN)
+    for cut in range(1, len(parts)):
+        pair = Pair(_BETWEEN.join(parts[:cut]), _BETWEEN.join(parts[cut:]))
+        if pair.origin in nodes and pair.destination in nodes:
+            return pair
+    return None
+
+
+def _unused_findings(
+    config_map: ConfigMapManifest, unused: Mapping[FindingCode, set[str]], others: Sequence[int], percentile: int
+) -> Iterator[Finding]:
+    subject = f"ConfigMap {config_map.namespace}/{config_map.name}"
+    words: dict[FindingCode, str] = {
+        "NetperfKey": "no key of a measurement that is known",
+        "NetperfNode": "not two nodes that are there",
+        "NetperfValue": "no number of at least 0",
+    }
+    for code, keys in sorted(unused.items()):
+        yield Finding(code, subject, f"{subject}: {counted(keys)}: {words[code]}, so not used")
+    if others:
+        there = ", ".join(f"p{each}" for each in others)
+        yield Finding("NetperfPercentile", subject, f"{subject} has no measurement of p{percentile}, but of {there}")
+
+
+MILLISECOND = 1000
+
+
+def measured_costs(
+    latencies: Mapping[Pair, int], areas: Mapping[str, Area], unit: int = MILLISECOND
+) -> dict[Link, int]:
+    """Compute the cost of every link with a measurement, sorted.
+
+    ``latencies``: microseconds. ``unit``: microseconds that cost 1. Of two regions with zones of the same names the
+    larger cost counts.
+    """
+    measured: dict[tuple[str, str], dict[Pair, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for pair, latency in latencies.items():
+        link = _link(areas[pair.origin], areas[pair.destination])
+        if link is not None:
+            scope, ends = link
+            measured[scope][ends].append(latency)
+    found: dict[Link, int] = {}
+    for (kind, _), ways in measured.items():
+        for origin, destination, latency in _shortest(ways):
+            between = Link(kind, origin, destination)
+            found[between] = max(found.get(between, 1), -(-latency // unit))
+    return dict(sorted(found.items()))
+
+
+def _link(one: Area, two: Area) -> tuple[tuple[str, str], Pair] | None:
+    if one.region and two.region and one.region != two.region:
+        return (REGION, ""), Pair(one.region, two.region)
+    if one.region == two.region and one.zone and two.zone and one.zone != two.zone:
+        return (ZONE, one.region), Pair(one.zone, two.zone)
+    return None
+
+
+def _shortest(measured: Mapping[Pair, list[int]]) -> Iterator[tuple[str, str, int]]:
+    from statistics import median_high
+
+    import networkx as nx  # takes half a second, and few instances are measured
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for (origin, destination), values in measured.items():
+        graph.add_edge(origin, destination, weight=median_high(values))
+    for origin, destination in measured:
+        if not graph.has_edge(destination, origin):
+            graph.add_edge(destination, origin, weight=graph.edges[origin, destination]["weight"])
+    for origin, ways in nx.all_pairs_dijkstra_path_length(graph):
+        yield from ((origin, destination, int(ways[destination])) for destination in ways if destination != origin)
+
+
+NETWORK_TOPOLOGY_API = "networktopology.diktyo.x-k8s.io"
+_DEFAULT_NAME = "nt-default"
+_DEFAULT_LIST = "UserDefined"
+_KINDS = {ZONE_LABEL: ZONE, REGION_LABEL: REGION}
+
+
+def areas_of(nodes: Mapping[str, Node]) -> dict[str, Area]:
+    """Area of every node, by its labels."""
+    found = {}
+    for name, node in nodes.items():
+        region, zone = node.labels.get(REGION_LABEL, ""), node.labels.get(ZONE_LABEL, "")
+        found[name] = Area(region, zone) if region else Area("", "", name)
+    return found
+
+
+def read_network(
+    written: Iterable[NetworkTopologyManifest],
+    policy: Policy,
+    nodes: Mapping[str, Node],
+    findings: Findings,
+    config_maps: Iterable[ConfigMapManifest] = (),
+) -> Network | None:
+    """Read the network of an instance; None without a NetworkTopology."""
+    counting = only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, findings).values()
+    chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)
+    if chosen is None:
+        return None
+    key = Key(chosen.namespace, chosen.name)
+    lists, areas = _lists(chosen), areas_of(nodes)
+    costs = _measured(chosen, config_maps, areas, findings) if policy.network_weights == NETPERF_COSTS else {}
+    if costs:
+        name: str | None = NETPERF_COSTS
+        weights = _named(lists, NETPERF_COSTS)
+        if weights is not None and _costs(weights, key, findings) != costs:
+            message = f"NetworkTopology {key}: its list {NETPERF_COSTS} differs from its ConfigMap, which counts"
+            findings.add("NetperfListDiffers", f"NetworkTopology {key}", message)
+    else:
+        weights = _list(lists, policy.network_weights, key, findings)
+        costs, name = (_costs(weights, key, findings), weights.name) if weights is not None else ({}, None)
+    capacities = _capacities(_named(lists, _DEFAULT_LIST)) | _capacities(weights)
+    if not lists and not costs:
+        subject = f"NetworkTopology {key}"
+        message = f"{subject} has no lists (spec.weights): every link costs {UNKNOWN_COST} and none has a capacity"
+        findings.add("NetworkTopologyEmpty", subject, message)
+    return Network(key, areas, costs, capacities, name)
+
+
+def _lists(topology: NetworkTopologyManifest) -> Sequence[CostList]:
+    return (topology.spec.weights if topology.spec is not None else None) or ()
+
+
+def _named(lists: Iterable[CostList], name: str) -> CostList | None:
+    return next((each for each in lists if each.name == name), None)
+
+
+def _measured(
+    chosen: NetworkTopologyManifest,
+    config_maps: Iterable[ConfigMapManifest],
+    areas: Mapping[str, Area],
+    findings: Findings,
+) -> dict[Link, int]:
+    config_map, named = find_config_map(chosen, config_maps)
+    if config_map is None:
+        if named is not None and _named(_lists(chosen), NETPERF_COSTS) is None:
+            findings.missing(f"ConfigMap {named}", f"NetworkTopology {chosen.namespace}/{chosen.name}")
+        return {}
+
+    measured = read_measurements(config_map, areas)
+    findings.update(measured.findings)
+    return measured_costs(measured.latencies, areas)
+
+
+def read_cost_lists(
+    written: Iterable[NetworkTopologyManifest],
+    nodes: Mapping[str, Node],
+    config_maps: Sequence[ConfigMapManifest] = (),
+) -> dict[Key, dict[str, dict[Link, int]]]:
+    """Every list of every NetworkTopology, measured ones included: object to list to costs."""
+    quiet = Findings()
+    found: dict[Key, dict[str, dict[Link, int]]] = {}
+    for each in only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, quiet).values():
+        key = Key(each.namespace, each.name)
+        found[key] = {weights.name: _costs(weights, key, quiet) for weights in _lists(each)}
+        if config_maps and NETPERF_COSTS not in found[key]:
+            measured = _measured(each, config_maps, areas_of(nodes), quiet)
+            found[key] |= {NETPERF_COSTS: measured} if measured else {}
+    return found
+
+
+def _chosen(
+    written: Sequence[NetworkTopologyManifest], named: str | None, findings: Findings
+) -> NetworkTopologyManifest | None:
+    """The one that the policy names, else ``nt-default``, else the only one, else the first by name."""
+    by_name = {f"{each.namespace}/{each.name}": each for each in written}
+    if named in by_name:
+        return by_name[named]
+    if named is not None:
+        findings.missing(f"NetworkTopology {named}", "Policy", by_name)
+    likely = [name for name, each in by_name.items() if each.name == _DEFAULT_NAME] or list(by_name)
+    if len(likely) > 1:
+        subject = f"NetworkTopology {likely[0]}"
+        message = f"{subject} counts, the first by name of {', '.join(likely)}: no Policy says which"
+        findings.add("NetworkTopologyAmbiguous", subject, message)
+    return by_name[likely[0]] if likely else None
+
+
+def _list(lists: Sequence[CostList], named: str | None, key: Key, findings: Findings) -> CostList | None:
+    found = _named(lists, named) if named is not None else None
+    if named is not None and found is None:
+        findings.missing(f"Weights {named} of NetworkTopology {key}", "Policy")
+    return found or _named(lists, _DEFAULT_LIST) or next(iter(lists), None)
+
+
+def _entries(weights: CostList | None) -> Iterable[tuple[Link, Cost]]:
+    for topology in (weights.topologies if weights is not None else None) or ():
+        kind = _KINDS.get(topology.topology_key)
+        for origin in (topology.origins or ()) if kind is not None else ():
+            for cost in origin.costs or ():
+                yield Link(kind or "", origin.origin, cost.destination), cost
+
+
+def _costs(weights: CostList, key: Key, findings: Findings) -> dict[Link, int]:
+    """Of two entries for one link the later one counts, as in the plugin."""
+    subject = f"NetworkTopology {key}"
+    for topology_key in sorted({each.topology_key for each in weights.topologies or ()} - set(_KINDS)):
+        message = (
+            f"{subject}: topologyKey {topology_key} is neither {ZONE_LABEL} nor {REGION_LABEL}, its costs are unused"
+        )
+        findings.add("TopologyKeyUnknown", subject, message)
+    found: dict[Link, int] = {}
+    for link, cost in _entries(weights):
+        if found.setdefault(link, cost.network_cost) != cost.network_cost:
+            message = f"{subject}: the {link} has two costs, the later one counts"
+            findings.add("LinkTwice", subject, message)
+        found[link] = cost.network_cost
+    return found
+
+
+def _capacities(weights: CostList | None) -> dict[Link, int]:
+    return {
+        link: from_nano(BANDWIDTH, cost.bandwidth_capacity)
+        for link, cost in _entries(weights)
+        if cost.bandwidth_capacity is not None
+    }

@@ -1,0 +1,279 @@
+"""The state once a placement is carried out: the ground that :mod:`placer.rules` and :mod:`placer.rules.scoring` share.
+
+Only here stands which bindings count, which pods of a group are *placed*, and when a group is *ready*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from placer.problem import (
+    Area,
+    Dependency,
+    Group,
+    Instance,
+    Key,
+    NetworkTopology,
+    Node,
+    Pod,
+    PodState,
+    Spread,
+    SubGroup,
+)
+from placer.problem.numa import TopologyManager
+from placer.problem.placement import Placement
+from placer.problem.pod_index import PodIndex
+
+GroupOrPart = TypeVar("GroupOrPart", Group, SubGroup)
+
+
+class Scope(NamedTuple):
+    """A group or subgroup with a topology; ``before`` and ``new``: nodes of its bound pods, and of those added."""
+
+    subject: str
+    topology: NetworkTopology
+    before: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+class Shortage(NamedTuple):
+    """A condition of C5 that a group does not meet: how many pods are missing, and the sentence."""
+
+    missing: int
+    message: str
+
+
+class Staff(NamedTuple):
+    """Nodes of the pods of one workload: ``before`` and ``after`` the placement; terminating ones in ``held``,
+    ``total``.
+    """
+
+    before: Spread
+    after: Spread
+    held: Spread
+    total: Spread
+
+
+class Flow(NamedTuple):
+    """One dependency of an AppGroup with the pods of its two ends."""
+
+    app_group: Key
+    dependency: Dependency
+    callers: Staff
+    callees: Staff
+
+    def new_pairs(self) -> Iterator[tuple[Area, Area, int]]:
+        """Placed pairs with a new pod among the two: areas of caller and callee, and how many such pairs."""
+        return _more(self.callers.before, self.callees.before, self.callers.after, self.callees.after)
+
+    def new_traffic(self) -> Iterator[tuple[Area, Area, int]]:
+        """Pairs with a new pod among the two that take bandwidth; the other one may be terminating."""
+        return _more(self.callers.held, self.callees.held, self.callers.total, self.callees.total)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An instance with a placement laid over it.
+
+    Of the placement only the first binding of each pending pod counts, to a node of the instance; C1 and C3 report the
+    rest. ``undisturbed``: the problem with all that goes still in its place; None: nothing goes.
+    """
+
+    instance: Instance
+    placement: Placement
+    undisturbed: Instance | None = None
+
+    @property
+    def before(self) -> Instance:
+        """The problem as it stands before anything is carried out."""
+        return self.instance if self.undisturbed is None else self.undisturbed
+
+    @cached_property
+    def new(self) -> Mapping[Key, str]:
+        """Pending pod to the node it gets, in plan order."""
+        pods, nodes = self.instance.pods, self.instance.nodes
+        return {
+            key: node
+            for key, node in self.placement.node_of.items()
+            if key in pods and pods[key].state is PodState.PENDING and node in nodes
+        }
+
+    @cached_property
+    def new_on(self) -> Mapping[str, Sequence[Pod]]:
+        """Node name to the pods it gets, in plan order; nodes sorted by name."""
+        found: dict[str, list[Pod]] = defaultdict(list)
+        for key, node in self.new.items():
+            found[node].append(self.instance.pods[key])
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def neighbours(self) -> PodIndex:
+        """Finds pods among those that have a node, terminating ones included, and those that get one."""
+        pods = self.instance.pods.values()
+        return PodIndex((pod for pod in pods if pod.state.on_node or pod.key in self.new), self.instance.namespaces)
+
+    def node_of(self, pod: Pod) -> str | None:
+        """Name of the node that a pod is on, or gets."""
+        return self.new.get(pod.key, pod.node)
+
+    def added(self, pending: Sequence[Key]) -> list[Key]:
+        """Those of the pods that this placement adds."""
+        return [key for key in pending if key in self.new]
+
+    def common(self, topology: NetworkTopology | None, placed: Sequence[Key]) -> tuple[int | None, str | None]:
+        """Tier and name of the smallest common HyperNode of pods with a node, where a topology is asked."""
+        if topology is None or not placed:
+            return None, None
+        tree = self.instance.topology
+        hyper_node = tree.smallest_common(self.new.get(key) or self.instance.pods[key].node or "" for key in placed)
+        return tree.tier(hyper_node), hyper_node
+
+    def scopes(self) -> Iterator[Scope]:
+        """Every group and subgroup with a networkTopology (hard or soft), the group before its parts."""
+        for group in self.instance.groups.values():
+            if group.topology is not None:
+                yield self._scope(str(group.key), group.topology, group.bound, group.pending)
+            for part in group.sub_groups:
+                topology = group.policies[part.policy].topology
+                if topology is not None:
+                    yield self._scope(sub_group_subject(group, part.name), topology, part.bound, part.pending)
+
+    def _scope(self, subject: str, topology: NetworkTopology, bound: Sequence[Key], pending: Sequence[Key]) -> Scope:
+        before = (self.instance.pods[key].node for key in bound)
+        new = tuple(self.new[key] for key in self.added(pending))
+        return Scope(subject, topology, tuple(node for node in before if node is not None), new)
+
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """Every dependency with the pods of its ends, AppGroup by AppGroup; none without a NetworkTopology."""
+        staff = self._staff()
+        return tuple(
+            Flow(key, each, staff[key, each.origin], staff[key, each.destination])
+            for key, app_group in self.instance.app_groups.items()
+            for each in app_group.dependencies
+            if (key, each.origin) in staff and (key, each.destination) in staff
+        )
+
+    def carried_out(self) -> Instance:
+        """The instance with every new pod bound to its node, and in its zones; the others still wait."""
+        instance, new = self.instance, self.new
+        bound = {key: replace(instance.pods[key], state=PodState.BOUND, node=node) for key, node in new.items()}
+
+        groups = dict(instance.groups)
+        for key in {pod.group for pod in bound.values()}:
+            group = groups[key] if key is not None else None
+            if group is not None:
+                parts = tuple(self._after(part) for part in group.sub_groups)
+                groups[group.key] = replace(self._after(group), sub_groups=parts)
+        return replace(instance, pods={**instance.pods, **bound}, groups=groups, nodes=self.nodes_after)
+
+    def _after(self, part: GroupOrPart) -> GroupOrPart:
+        left = tuple(key for key in part.pending if key not in self.new)
+        return replace(part, pending=left, bound=tuple(sorted((*part.bound, *self.added(part.pending)))))
+
+    @cached_property
+    def nodes_after(self) -> Mapping[str, Node]:
+        """The nodes, with the rest of their zones after new pods (C10)."""
+        nodes = dict(self.instance.nodes)
+        for name, node in self.instance.aligning_nodes.items():
+            if name in self.new_on:
+                manager = TopologyManager(node)
+                for pod in self.new_on[name]:
+                    if manager.admit(pod.numa).refusal:
+                        manager.force(pod.numa)
+                nodes[name] = replace(nodes[name], numa=manager.after())
+        return nodes
+
+    def _staff(self) -> dict[tuple[Key, str], Staff]:
+        network = self.instance.network
+        if network is None:
+            return {}
+        targets: dict[tuple[Key, str], list[str]] = defaultdict(list)
+        for key, node in self.new.items():
+            pod = self.instance.pods[key]
+            if pod.app_group is not None and pod.workload is not None:
+                targets[pod.app_group, pod.workload].append(node)
+        bound, leaving = self.instance.bound_spreads, self.instance.leaving_spreads
+        found, none_there = {}, Spread(network)
+        for workload in {**bound, **leaving, **targets}:
+            before, new = bound.get(workload, none_there), Spread(network, targets.get(workload, ()))
+            held = before + leaving.get(workload, none_there)
+            found[workload] = Staff(before, before + new, held, held + new)
+        return found
+
+    def shortages(self, group: Group) -> Iterator[Shortage]:
+        """Conditions of C5 that the group does not meet (models/README.md); none where it is ready.
+
+        Placed are the pods that are bound or succeeded before and those added.
+        """
+        new = self.added(group.pending)
+        placed = group.placed_before + len(new)
+        if placed < group.min_member:
+            message = f"{placed} of minMember {group.min_member} placed ({group.placed_before} before, {len(new)} new)"
+            yield Shortage(group.min_member - placed, message)
+        yield from self._role_shortages(group, new)
+        yield from self._sub_group_shortages(group)
+
+    def _role_shortages(self, group: Group, new: Sequence[Key]) -> Iterator[Shortage]:
+        if not group.min_task_member:
+            return
+        pods = self.instance.pods
+        placed = Counter(group.succeeded)
+        placed.update(pods[key].role for key in (*group.bound, *new))
+        for role, least in sorted(group.min_task_member.items()):
+            if placed[role] < least:
+                yield Shortage(least - placed[role], f"{placed[role]} of minTaskMember {least} placed in role {role}")
+
+    def _sub_group_shortages(self, group: Group) -> Iterator[Shortage]:
+        for index, policy in enumerate(group.policies):
+            missing = [
+                max(0, policy.size - part.placed_before - len(self.added(part.pending)))
+                for part in group.sub_groups
+                if part.policy == index
+            ]
+            ready = missing.count(0)
+            if ready < policy.min_sub_groups:
+                # The cheapest way to what is missing: subgroups that lack least; of one not there, all its pods. Of
+                # those that are not there a PodGroup may ask for 2^31, so they are counted and never listed.
+                absent = policy.size * max(0, policy.min_sub_groups - len(missing))
+                message = f"{ready} of minSubGroups {policy.min_sub_groups} ready in policy {policy.name}"
+                yield Shortage(sum(sorted(missing)[: policy.min_sub_groups]) + absent, message)
+
+    @cached_property
+    def made_ready(self) -> tuple[Group, ...]:
+        """Groups, single pods included, that this placement makes ready: ready after it, with a new pod, and before it
+        not ready or without any placed pod. A pod that is moved is no new one.
+        """
+        before = Outcome(self.before, Placement())
+        waited = (group for group in self.before.groups.values() if self.added(group.pending))
+        return tuple(
+            group
+            for group in waited
+            if self.ready(self.instance.groups[group.key]) and not (group.placed_before and before.ready(group))
+        )
+
+    def ready(self, group: Group) -> bool:
+        """Whether the group is ready after the placement (C5); one that is not in order never is."""
+        return group.invalid is None and not any(True for _ in self.shortages(group))
+
+    def admitted(self, group: Group) -> bool:
+        """Whether the group is ready with some pod."""
+        return bool(group.placed_before or self.added(group.pending)) and self.ready(group)
+
+
+def _more(
+    callers_before: Spread, callees_before: Spread, callers: Spread, callees: Spread
+) -> Iterator[tuple[Area, Area, int]]:
+    for origin, destination, pairs in callers.pairs(callees):
+        more = pairs - callers_before.areas[origin] * callees_before.areas[destination]
+        if more:
+            yield origin, destination, more
+
+
+def sub_group_subject(group: Group, name: str) -> str:
+    """How a subgroup is named in a violation."""
+    return f"SubGroup {group.key.namespace}/{group.key.name}/{name}"

@@ -1,0 +1,390 @@
+"""From files to an instance, and a placement of any origin from a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from placer.base.codes import NO_ERRORS
+from placer.base.errors import BadInstance, Fault, StrictFindings
+from placer.base.text import shown
+from placer.problem import Finding, Instance, Key
+from placer.problem.placement import Binding, Placement, Step
+
+if TYPE_CHECKING:
+    from placer.kube.manifests import Objects, RawObject, Text
+
+#: Kinds that are pods or make some.
+_MAKE_PODS = ("Pod", "Deployment", "StatefulSet", "ReplicaSet", "Job", "JobSet", "LeaderWorkerSet")
+#: Unknown keys of a placement that are told.
+_MOST_KEYS = 200
+
+
+def read(
+    *paths: str | Path | Text,
+    scheduler_name: str | None = None,
+    strict: bool = False,
+    with_: Sequence[str | Path | Text] = (),
+    without: Sequence[str] = (),
+    set_: Sequence[str] = (),
+    lenient: bool = False,
+) -> Instance:
+    """Read an instance; all ``paths`` together are one.
+
+    ``scheduler_name``: whose pending pods are ours, ``*``: any; None: any, or those of the snapshot. ``lenient``:
+    objects that cannot be read are findings. Of a snapshot only workloads that ``with_`` adds are expanded.
+
+    Raises
+    ------
+    BadInstance
+        Every fault of every file.
+    StrictFindings
+        There are findings, and ``strict`` was asked for.
+    UsageError
+        An edit names an object that is not there.
+    """
+    from placer.kube.manifests import load
+    from placer.kube.manifests.validation import no_collection
+    from placer.problem.instance_builder import make_instance
+
+    with no_collection():
+        objects: Objects = load(paths, with_=with_, without=without, set_=set_, lenient=lenient)
+        of_cluster = objects.snapshot is not None
+        named = scheduler_name or objects.snapshot
+        instance = make_instance(objects, scheduler_name=named, cluster=of_cluster, gates=objects.gates)
+    if strict:
+        refuse_findings(paths, instance.findings)
+    return instance
+
+
+def read_frame(
+    paths: Sequence[str | Path | Text],
+    *,
+    scheduler_name: str | None = None,
+    lenient: bool = False,
+    **edits: Sequence[str],
+) -> Instance:
+    """Read a cluster without its pods and workloads, which is most of the work: nodes, the tree and what is beside.
+
+    Parameters
+    ----------
+    paths, scheduler_name, lenient
+        As :func:`read` takes them.
+    edits
+        ``with_``, ``without`` and ``set_``, as :func:`read` takes them.
+    """
+    from placer.kube.manifests import read_objects, validate
+    from placer.problem.instance_builder import make_instance
+
+    raws = [raw for raw in read_objects(paths, lenient=lenient, **edits) if raw.kind not in _MAKE_PODS]
+    objects = validate(raws, lenient=lenient)
+    of_cluster, named = objects.snapshot is not None, scheduler_name or objects.snapshot
+    return make_instance(objects, scheduler_name=named, cluster=of_cluster, gates=objects.gates)
+
+
+def read_expansion(
+    paths: Sequence[str | Path], *, scheduler_name: str | None = None, strict: bool = False
+) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
+    """Make the PodGroups and Pods that controllers would make of workloads: whole objects, and findings."""
+    from placer.kube.manifests import load
+    from placer.problem.expansion import documents, expand
+    from placer.problem.findings import Findings
+    from placer.problem.ignored_fields import note_managed_elsewhere
+    from placer.problem.notices import note_ignored
+    from placer.problem.unread_kinds import note_pods_not_made
+
+    objects = load(paths)
+    noted = Findings()
+    made = expand(objects)
+    noted.update(made.findings)
+    note_managed_elsewhere(made, noted)
+    note_pods_not_made(objects, noted, cluster=False)
+    note_ignored(objects, noted)
+    findings = noted.all()
+    if strict:
+        refuse_findings(paths, findings)
+    return _of_scheduler(list(documents(objects)), scheduler_name), findings
+
+
+def _of_scheduler(documents: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
+    from placer.problem import ANY_SCHEDULER
+    from placer.problem.gangs import GROUP_ANNOTATIONS
+
+    if name in (None, ANY_SCHEDULER):
+        return documents
+    groups: dict[tuple[str, str], bool] = {}
+    kept = []
+    for document in reversed(documents):  # pods stand behind their groups
+        metadata = document["metadata"]
+        if document["kind"] == "Pod":
+            ours = document["spec"].get("schedulerName", "default-scheduler") == name
+            notes = metadata.get("annotations") or {}
+            for key in {(metadata["namespace"], notes[each]) for each in GROUP_ANNOTATIONS if each in notes}:
+                groups[key] = groups.get(key, False) or ours
+        else:
+            ours = groups.get((metadata["namespace"], metadata["name"]), True)
+        if ours:
+            kept.append(document)
+    return kept[::-1]
+
+
+def refuse_findings(paths: Sequence[str | Path | Text], findings: Sequence[Finding]) -> None:
+    """Raise :class:`StrictFindings`, as ``--strict`` asks, where there are any but those that are no errors."""
+    errors = [each for each in findings if each.code not in NO_ERRORS]
+    if errors:
+        name = ", ".join(map(str, paths))
+        raise StrictFindings([Fault(name, None, f.object, f.code, f.message, "no finding (--strict)") for f in errors])
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Parts of a file with a placement that no judgement of it looks at, and findings of the unknown ones."""
+
+    unknown: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def read_placement(path: str | Path) -> Placement:
+    """Read a placement of any origin.
+
+    Parameters
+    ----------
+    path
+        File, or ``-``, with a Placement of placer, v1 Bindings, or a List of them.
+
+    Raises
+    ------
+    BadInstance
+        Every fault of the file.
+    """
+    return read_whole_placement(path)[0]
+
+
+def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tuple[Placement, Unread]:
+    """Read a placement, and which keys of its file are not read; ``strict``: unknown ones are errors."""
+    from placer.kube.manifests import read_texts, split
+
+    raws = split(read_texts([path]))
+    faults: list[Fault] = []
+    bindings: list[Binding] = []
+    one_by_one: set[str] = set()
+    lost: set[str] = set()
+    freed: set[str] = set()
+    wanted: list[str] = []
+    disruption = _DisruptionReader(faults)
+    others: list[RawObject] = []
+    keys = _Keys()
+    for raw in raws:
+        if (raw.group, raw.kind) == ("placer.dev", "Placement"):
+            value = _value(raw)
+            bindings += _of_placement(raw, value, faults)
+            one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
+            lost.update(_names(raw, value.get("lost"), "lost", faults))
+            freed.update(_names(raw, value.get("freed"), "freed", faults))
+            wanted += _objects(raw, value.get("wanted"), "wanted", faults)
+            disruption.read(raw, value)
+            keys.of_placement(value)
+        elif (raw.group, raw.kind) == ("", "Binding"):
+            value = _value(raw)
+            bindings += _of_binding(raw, value, faults)
+            keys.look("Binding", "", value, keys.BINDING)
+            keys.look("Binding", "target.", value.get("target"), keys.TARGET)
+        else:
+            others.append(raw)
+    if others:
+        hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
+        faults.append(_foreign(others, hint))
+    if faults:
+        raise BadInstance(faults)
+    unread = keys.unread()
+    if strict:
+        refuse_findings([path], unread.findings)
+    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)), lost=tuple(sorted(lost)), wanted=tuple(wanted))
+    placement = replace(placement, freed=tuple(sorted(freed)))
+    return replace(placement, **disruption.parts()), unread
+
+
+class _Keys:
+    #: Of a binding in a Placement, of a Binding, and of its target: what it may have.
+    _ENTRY = ("namespace", "pod", "node", "numaZones")
+    BINDING = ("apiVersion", "kind", "metadata", "target")
+    TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
+    #: Of a Placement: what is judged, and what it may have that its schema does not name.
+    _PARTS = ("lost", "wanted", "freed", "evictions", "moves", "steps")
+    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", *_PARTS))
+    _BESIDE = ("metadata", *_PARTS)
+    #: Of what is disturbed: what an entry may have, and what of it is not judged.
+    _DISTURBED: ClassVar = {
+        "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),
+        "moves": (("namespace", "pod", "from", "to", "unit", "numaZones"), ("from", "unit")),
+        "steps": (("go", "bind"), ()),
+    }
+
+    def __init__(self) -> None:
+        self._unknown: Counter[tuple[str, str]] = Counter()
+        self._like: dict[tuple[str, str], str] = {}
+        self._not_judged: set[str] = set()
+
+    def of_placement(self, value: Mapping[str, Any]) -> None:
+        known = (*_placement_keys(), *self._BESIDE)
+        self.look("Placement", "", value, known)
+        self._not_judged.update(key for key in value if key in known and key not in self._JUDGED)
+        for entry in value.get("bindings") or ():
+            self.look("Placement", "bindings[].", entry, self._ENTRY)
+        for name, (known_here, beside) in self._DISTURBED.items():
+            self._of_disturbed(name, value.get(name) or (), known_here, beside)
+
+    def _of_disturbed(self, name: str, entries: Iterable[Any], known: Sequence[str], beside: Sequence[str]) -> None:
+        for entry in entries:
+            self.look("Placement", f"{name}[].", entry, known)
+            self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
+
+    def look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
+        from placer.base.text import alike
+
+        for key in value if isinstance(value, Mapping) else ():
+            if key not in known and len(self._unknown) < _MOST_KEYS:
+                place = kind, path + shown(key)
+                self._unknown[place] += 1
+                if place not in self._like:
+                    like = alike(key, known)
+                    self._like[place] = f"; found like it: {path}{like}" if like else ""
+
+    def unread(self) -> Unread:
+        findings = []
+        for (kind, key), count in sorted(self._unknown.items()):
+            others = f", here and in {count - 1:,} more" if count > 1 else ""
+            words = f"{key} is no key of a {kind} and is not judged{others}{self._like[kind, key]}"
+            findings.append(Finding("UnknownField", kind, words))
+        unknown = dict.fromkeys(key for _, key in sorted(self._unknown))
+        return Unread(tuple(unknown), tuple(sorted(self._not_judged)), tuple(findings))
+
+
+def _placement_keys() -> tuple[str, ...]:
+    from importlib import resources
+
+    text = (resources.files("placer") / "schemas" / "placement.schema.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text)["properties"])
+
+
+def _of_placement(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:
+    entries = value.get("bindings")
+    if not isinstance(entries, list):
+        faults.append(_fault(raw, "bindings", _type(entries), "a list"))
+        return []
+    found: list[Binding] = []
+    for index, entry in enumerate(entries):
+        texts = [_text(raw, entry, f"bindings[{index}]", name, faults) for name in ("namespace", "pod", "node")]
+        if None not in texts:
+            namespace, pod, node = (text or "" for text in texts)
+            zones = _names(raw, entry.get("numaZones"), f"bindings[{index}].numaZones", faults)
+            found.append(Binding(Key(namespace, pod), node, zones))
+    return found
+
+
+class _DisruptionReader:
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+        self._evictions: list[Key] = []
+        self._moves: list[Binding] = []
+        self._steps: list[Step] = []
+
+    def parts(self) -> dict[str, Any]:
+        return {"evictions": tuple(self._evictions), "moves": tuple(self._moves), "steps": tuple(self._steps)}
+
+    def read(self, raw: RawObject, value: Mapping[str, Any]) -> None:
+        for path, entry in self._entries(raw, value, "evictions"):
+            pod = self._pod(raw, entry, path)
+            if pod is not None:
+                self._evictions.append(pod)
+        for path, entry in self._entries(raw, value, "moves"):
+            pod, node = self._pod(raw, entry, path), _text(raw, entry, path, "to", self._faults)
+            zones = _names(raw, entry.get("numaZones"), f"{path}.numaZones", self._faults)
+            if pod is not None and node is not None:
+                self._moves.append(Binding(pod, node, zones))
+        for path, entry in self._entries(raw, value, "steps"):
+            self._steps.append(Step(self._keys(raw, entry, path, "go"), self._keys(raw, entry, path, "bind")))
+
+    def _entries(self, raw: RawObject, value: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        entries = value.get(name)
+        if entries is not None and not isinstance(entries, list):
+            self._faults.append(_fault(raw, name, _type(entries), "a list"))
+            return
+        for index, entry in enumerate(entries or ()):
+            if isinstance(entry, dict):
+                yield f"{name}[{index}]", entry
+            else:
+                self._faults.append(_fault(raw, f"{name}[{index}]", _type(entry), "an object"))
+
+    def _pod(self, raw: RawObject, entry: Mapping[str, Any], path: str) -> Key | None:
+        namespace = _text(raw, entry, path, "namespace", self._faults)
+        pod = _text(raw, entry, path, "pod", self._faults)
+        return None if namespace is None or pod is None else Key(namespace, pod)
+
+    def _keys(self, raw: RawObject, entry: Mapping[str, Any], path: str, name: str) -> tuple[Key, ...]:
+        found = []
+        for text in _names(raw, entry.get(name), f"{path}.{name}", self._faults):
+            namespace, _, pod = text.partition("/")
+            if namespace and pod and "/" not in pod:
+                found.append(Key(namespace, pod))
+            else:
+                self._faults.append(_fault(raw, f"{path}.{name}", repr(text[:80]), "NAMESPACE/NAME of a pod"))
+        return tuple(found)
+
+
+def _of_binding(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:
+    node = _text(raw, value.get("target"), "target", "name", faults)
+    pod = _text(raw, value.get("metadata"), "metadata", "name", faults)
+    if node is None or pod is None:
+        return []
+    return [Binding(Key(raw.namespace or "default", pod), node)]
+
+
+def _text(raw: RawObject, place: Any, path: str, name: str, faults: list[Fault]) -> str | None:
+    value = place.get(name) if isinstance(place, Mapping) else None
+    if isinstance(value, str) and value:
+        return value
+    faults.append(_fault(raw, f"{path}.{name}", _type(value), "a name"))
+    return None
+
+
+def _names(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+        return tuple(value)
+    faults.append(_fault(raw, path, _type(value), "a list of names"))
+    return ()
+
+
+def _objects(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return [json.dumps(each) for each in value]
+    faults.append(_fault(raw, path, _type(value), "a list of objects"))
+    return []
+
+
+def _value(raw: RawObject) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(bytes(raw.text))
+    return value
+
+
+def _fault(raw: RawObject, field: str, found: str, expected: str) -> Fault:
+    return Fault(raw.file, raw.document, raw.label, field, found, expected)
+
+
+def _type(value: object) -> str:
+    return "nothing" if value is None else repr(value)[:80]
+
+
+def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
+    more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
+    expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+    return _fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected)

@@ -1,0 +1,47 @@
+"""Words and sums that several rules share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from placer.base.quantity import format_amount
+from placer.problem import Key, Pod
+
+
+def pod_name(key: Key) -> str:
+    """Name of a pod in a violation."""
+    return f"Pod {key}"
+
+
+def count_of(number: int, thing: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def bound_and_new(bound: int, new: int) -> str:
+    """Some bound and some new pods, in words."""
+    return f"{bound} bound and {count_of(new, 'new pod')}" if bound else count_of(new, "new pod")
+
+
+def requested(pods: Sequence[Pod]) -> Counter[str]:
+    """Sum of the pods' requests, per resource; equal requests are multiplied."""
+    total: Counter[str] = Counter()
+    for requests, count in Counter(pod.requests for pod in pods).items():
+        for resource, amount in requests.items():
+            total[resource] += count * amount
+    return total
+
+
+def excesses(
+    before: Mapping[str, int], added: Mapping[str, int], most: Mapping[str, int]
+) -> Iterator[tuple[str, int, str]]:
+    """Limits that added amounts exceed: name, excess, the sums as text."""
+    for resource, limit in sorted(most.items()):
+        held, fresh = before[resource], added[resource]
+        excess = held + fresh - limit
+        if fresh > 0 and excess > 0:
+            total, old, new, room, over = (
+                format_amount(resource, amount) for amount in (held + fresh, held, fresh, limit, excess)
+            )
+            yield resource, excess, f"{total} requested ({old} before, {new} new) of {room}: {over} too much"

@@ -1,0 +1,204 @@
+"""Area and parts of each AppGroup, and how nodes hold the parts: one integer program (``models/decomposed.md``).
+
+Nodes of an area with the same room are one kind, parts with the same request one size. The relaxation is nearly whole:
+its bound is the sum of the cheapest splits wherever these can be packed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from placer.arrays import Dense, DenseNetwork, Solution
+from placer.arrays.model import IntArray
+from placer.arrays.symmetry import grouped
+from placer.base.linear import ColumnSum, IntegerProgram
+from placer.bounds.splits import CallingPods
+
+__all__ = ["AppParts", "AreaProgram"]
+
+
+#: Ways to lay out the nodes of an area; with more the program is not made.
+MOST_FILLINGS = 3_000
+
+
+#: An AppGroup, and the parts that it may be put together from: int64, shape (parts, types).
+AppParts: TypeAlias = tuple[CallingPods, IntArray]
+
+
+class _Size(NamedTuple):
+    """Requests of a part, of the resources that may run out, and the masks of its pods."""
+
+    request: tuple[int, ...]
+    masks: tuple[int, ...]
+
+
+class _Use(NamedTuple):
+    """A part of an AppGroup in an area, and the column that says how often."""
+
+    graph: CallingPods
+    area: int
+    part: IntArray
+    size: _Size
+    column: int
+
+
+#: Equal nodes of an area: slots by size, and the column that counts nodes with them.
+_EqualNodes: TypeAlias = tuple[int, list[int], list[tuple[dict[_Size, int], int]]]
+
+
+class AreaProgram:
+    """The program for some AppGroups and areas.
+
+    Parameters
+    ----------
+    free
+        int64, shape (nodes, resources): room without these AppGroups.
+    nodes
+        Area to its nodes.
+    """
+
+    def __init__(
+        self,
+        dense: Dense,
+        network: DenseNetwork,
+        free: IntArray,
+        nodes: Mapping[int, IntArray],
+        apps: Sequence[AppParts],
+    ) -> None:
+        self.dense, self.network, self.free, self.nodes = dense, network, free, nodes
+        self.resources = _scarce(free[np.concatenate(list(nodes.values()))], [graph for graph, _ in apps])
+        self.program, self.cuts = IntegerProgram(), ColumnSum()
+        self.uses: list[_Use] = []
+        self.kinds: list[_EqualNodes] = []
+        for app in apps:
+            self._put_together(app)
+
+    def _put_together(self, app: AppParts) -> None:
+        program, (graph, parts) = self.program, app
+        lies = {area: program.column(1) for area in self.nodes}
+        program.equal(dict.fromkeys(lies.values(), 1), 1)
+        requests = (parts @ graph.requests)[:, self.resources].tolist()
+        for area, here in lies.items():
+            near = int(self.network.cost[area, area])
+            self.cuts.add(near * graph.pairs, here)
+            terms: list[dict[int, int]] = [{here: -many} for many in graph.counts.tolist()]
+            for part, request, pairs in zip(parts, requests, graph.inside(parts).tolist(), strict=True):
+                held = np.flatnonzero(part).tolist()
+                column = program.column(int((graph.counts[held] // part[held]).min()))
+                size = _Size(tuple(request), tuple(sorted({graph.masks[pod] for pod in held})))
+                self.uses.append(_Use(graph, area, part, size, column))
+                self.cuts.add(-near * pairs, column)
+                for pod in held:
+                    terms[pod][column] = int(part[pod])
+            for row in terms:
+                program.equal(row, 0)
+
+    def solved(self, seconds: float) -> Solution | None:
+        """Look for a solution; None where none is found, or nodes may be laid out in too many ways."""
+        for area in self.nodes:
+            if not self._lay_out(area):
+                return None
+        whole = range(len(self.program.upper))
+        point = self.program.point(self.cuts, whole, seconds, nodes=100, gap=1e-3)
+        return None if point is None else self._read([round(each) for each in point])
+
+    def _lay_out(self, area: int) -> bool:
+        """False: too many ways."""
+        uses = [each for each in self.uses if each.area == area]
+        sizes = sorted({each.size for each in uses}, reverse=True)
+        slots: dict[_Size, dict[int, int]] = {size: {} for size in sizes}
+        for nodes in self._equal_nodes(area, sizes):
+            room = tuple(self.free[nodes[0], self.resources].tolist())
+            fitting = [size for size in sizes if self.dense.masks[list(size.masks), nodes[0]].all()]
+            found = list(islice(_maximal([size.request for size in fitting], room), MOST_FILLINGS + 1))
+            if len(found) > MOST_FILLINGS:
+                return False
+            fillings: list[tuple[dict[_Size, int], int]] = []
+            for filling in found:
+                column = self.program.column(len(nodes))
+                many = {size: count for size, count in zip(fitting, filling, strict=True) if count}
+                fillings.append((many, column))
+                for size, count in many.items():
+                    slots[size][column] = -count
+            self.kinds.append((area, nodes, fillings))
+            self.program.at_most({column: 1 for _, column in fillings}, len(nodes))
+        for each in uses:
+            slots[each.size][each.column] = 1
+        for row in slots.values():
+            self.program.at_most(row, 0)
+        return True
+
+    def _equal_nodes(self, area: int, sizes: Sequence[_Size]) -> list[list[int]]:
+        masks, nodes = sorted({mask for size in sizes for mask in size.masks}), self.nodes[area]
+        rows = np.hstack([self.free[nodes][:, self.resources], self.dense.masks[masks][:, nodes].T])
+        kind = {node: row.tobytes() for node, row in zip(nodes.tolist(), rows, strict=True)}
+        return list(grouped(nodes.tolist(), kind.__getitem__).values())
+
+    def _read(self, point: Sequence[int]) -> Solution:
+        slots: dict[tuple[int, _Size], list[int]] = defaultdict(list)
+        for area, nodes, fillings in self.kinds:
+            left = iter(nodes)
+            for many, column in fillings:
+                for node in islice(left, point[column]):
+                    for size, count in many.items():
+                        slots[area, size] += [node] * count
+        waiting: dict[tuple[int, ...], Iterator[int]] = {}
+        found = Solution()
+        for use in self.uses:
+            for _ in range(point[use.column]):
+                node = slots[use.area, use.size].pop()
+                for pod in np.flatnonzero(use.part).tolist():
+                    pods = waiting.setdefault(use.graph.classes[pod], self._pods(use.graph.classes[pod]))
+                    for _ in range(int(use.part[pod])):
+                        index = next(pods)
+                        found[index, node] = found.get((index, node), 0) + 1
+        return found
+
+    def _pods(self, classes: Sequence[int]) -> Iterator[int]:
+        return (index for index in classes for _ in range(self.dense.classes[index].size))
+
+
+def _scarce(room: IntArray, graphs: Sequence[CallingPods]) -> list[int]:
+    """Resources except those of which every pod takes a smaller share of every node than of another one."""
+    requests = np.unique(np.concatenate([graph.requests for graph in graphs]), axis=0)
+    room = np.unique(room, axis=0)
+    kept = [resource for resource in range(room.shape[1]) if requests[:, resource].any()]
+
+    def first(one: int, other: int) -> bool:
+        shares = np.outer(requests[:, other], room[:, one]) <= np.outer(requests[:, one], room[:, other])
+        return bool(shares.all() and (requests[requests[:, one] == 0, other] == 0).all())
+
+    for resource in tuple(kept)[::-1]:
+        if any(first(one, resource) for one in kept if one != resource):
+            kept.remove(resource)
+    return kept
+
+
+def _maximal(sizes: Sequence[tuple[int, ...]], room: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Multisets of sizes that fit into a room and to which nothing can be added, as counts.
+
+    Examples
+    --------
+    >>> list(_maximal([(3,), (2,)], (5,)))
+    [(1, 1), (0, 2)]
+    """
+    if not sizes:
+        yield ()
+        return
+    size, smaller = sizes[0], sizes[1:]
+    most = min((left // asked for asked, left in zip(size, room, strict=True) if asked), default=0)
+    for count in range(most, -1, -1):
+        left = tuple(each - count * asked for asked, each in zip(size, room, strict=True))
+        for others in _maximal(smaller, left):
+            rest = tuple(each - _taken(smaller, others, number) for number, each in enumerate(left))
+            if count == most or any(asked > each for asked, each in zip(size, rest, strict=True)):
+                yield (count, *others)
+
+
+def _taken(sizes: Sequence[tuple[int, ...]], counts: Sequence[int], resource: int) -> int:
+    return sum(count * size[resource] for size, count in zip(sizes, counts, strict=True))

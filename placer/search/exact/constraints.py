@@ -1,0 +1,438 @@
+"""The hard rules as constraints: one method per rule, in the order and under the names of :mod:`placer.rules`.
+
+``models/exact.md`` has their formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from ortools.sat.python.cp_model import IntVar
+
+from placer.arrays import Call
+from placer.arrays.model import IntArray
+from placer.search.exact.calls import CallPairs, Tie, surplus_of
+from placer.search.exact.neighbour_rows import NeighbourRows
+from placer.search.exact.variables import Bundle, ExactVariables, Linear, Reach, solver_form
+from placer.search.exact.zones import Zones
+
+__all__ = ["ExactConstraints", "Implied"]
+
+
+class ExactConstraints:
+    """Adds every rule to the model of ``variables``.
+
+    C3 is in the variables: a count exists only where the pods may be. C4: such pods are not in the arrays at all.
+    ``surplus`` replaces, with ``networkCost: majority``, the surplus by running callees of running callers.
+    """
+
+    def __init__(
+        self,
+        variables: ExactVariables,
+        calls: CallPairs | None,
+        surplus: Mapping[tuple[int, int], int],
+        zones: Zones | None = None,
+        neighbours: NeighbourRows | None = None,
+    ) -> None:
+        self.variables, self.calls, self.surplus, self.zones = variables, calls, surplus, zones
+        self.neighbours = neighbours
+        self.dense, self.model = variables.dense, variables.model
+        self.places, self.items = variables.places, variables.bundles.items
+        self.requests = variables.requests
+        self._parts: dict[int, list[tuple[Bundle, IntVar | None]]] = defaultdict(list)
+        active = variables.active[len(variables.bundles.gangs) :]
+        for part, ready in zip(variables.bundles.parts, active, strict=True):
+            self._parts[part.gang].append((part, ready))
+
+    def add(self) -> None:
+        """Add all rules, in the order of models/README.md."""
+        self.once()
+        self.capacity()
+        self.gang()
+        self.subgroup()
+        self.tier_limit()
+        self.network_cost()
+        self.bandwidth()
+        self.numa()
+        self.queue()
+        self.pod_affinity()
+        self.pod_anti_affinity()
+        self.spread()
+        self.exclusive()
+
+    def once(self) -> None:
+        """C1: of an item no more pods are placed than there are."""
+        for index, item in enumerate(self.items):
+            if len(self.variables.counts[index]) > 1:
+                self._at_most(Linear().add(1, *self.variables.placed(index)), item.total)
+
+    def capacity(self) -> None:
+        """C2: room per resource, by size where nodes are counted, by filling where fillings are listed; host ports."""
+        at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
+        for item, counts in enumerate(self.variables.counts):
+            for place, variable in counts.items():
+                at[place].append((item, variable))
+        for place, counts_there in at.items():
+            if self.places[place].fillings:
+                self._room_by_filling(place, counts_there)
+            elif self.places[place].alone:
+                self._room_of_node(self.places[place].nodes[0], counts_there)
+                self._ports_of_node(counts_there)
+            else:
+                self._room_by_size(place, counts_there)
+
+    def _room_of_node(self, node: int, counts: list[tuple[int, IntVar]]) -> None:
+        for resource, room in enumerate(self.dense.free[node]):
+            row = Linear()
+            for item, variable in counts:
+                amount = self.requests[item][resource]
+                if amount:
+                    row.add(amount, variable)
+            self._at_most(row, int(room))
+
+    def _room_by_filling(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
+        where, filled = self.places[place], self.variables.fillings[place]
+        self._at_most(Linear().add(1, *filled), len(where.nodes))
+        for position, request in enumerate(where.requests):
+            row = Linear().add(1, *(variable for item, variable in counts if self.requests[item] == request))
+            for filling, variable in zip(where.fillings, filled, strict=True):
+                row.add(-filling[position], variable)
+            self._at_most(row, 0)
+
+    def _room_by_size(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
+        where = self.places[place]
+        assert where.resource is not None
+        free = [int(self.dense.free[node, where.resource]) for node in where.nodes]
+        for size in where.sizes:
+            row = Linear()
+            for item, variable in counts:
+                amount = int(self.requests[item][where.resource])
+                if amount >= size:
+                    row.add(amount // size, variable)
+            self._at_most(row, sum(room // size for room in free))
+
+    def _ports_of_node(self, counts: list[tuple[int, IntVar]]) -> None:
+        holders: dict[tuple[str, int], dict[str, list[IntVar]]] = defaultdict(lambda: defaultdict(list))
+        for item, variable in counts:
+            for port in set(self.variables.first(item).host_ports):
+                holders[port.protocol, port.port][port.ip].append(variable)
+        for by_address in holders.values():
+            everywhere = by_address.pop("0.0.0.0", [])
+            for variables in by_address.values() or [[]]:
+                clique = [*everywhere, *variables]
+                if len(clique) > 1:
+                    self._at_most(Linear().add(1, *clique), 1)
+
+    def gang(self) -> None:
+        """C5: a group that is not ready gets nothing. Ready: enough pods in all, per role, and ready subgroups per
+        policy.
+        """
+        for index, bundle in enumerate(self.variables.bundles.gangs):
+            active = self.variables.active[index]
+            if active is not None:
+                self._gate(bundle, active)
+                if not bundle.whole:
+                    self._ready(bundle, index, active)
+
+    def _ready(self, bundle: Bundle, index: int, active: IntVar) -> None:
+        group = self.dense.groups[bundle.members[0]]
+        self._at_least(bundle.items, bundle.least, active)
+        for role, short in group.short_by_role:
+            self._at_least([item for item in bundle.items if self.variables.first(item).role == role], short, active)
+        for policy, short in group.short_by_policy:
+            row = Linear().add(-short, active)
+            for part, ready in self._parts[index]:
+                if part.policy == policy and ready is not None:
+                    row.add(1, ready)
+            self.model.add(solver_form(row) >= 0)
+
+    def subgroup(self) -> None:
+        """C6: a subgroup gets its size or nothing: as C5 for each kind, and the ready ones are enough for the group."""
+        for index, gang in enumerate(self.variables.bundles.gangs):
+            above = self.variables.active[index]
+            for part, active in self._parts[index]:
+                if active is not None:
+                    self._gate(part, active)
+                    if not part.whole:
+                        self._at_least(part.items, part.least, active)
+                    if above is not None:
+                        row = solver_form(Linear().add(1, active).add(-part.many, above))
+                        self.model.add(row == 0 if gang.whole else row <= 0)
+
+    def tier_limit(self) -> None:
+        """C7: all pods of a member lie in one home; by label a unit has pods in one domain. Its rows say where O2
+        counts.
+        """
+        for row in self.neighbours.neighbours.confinements if self.neighbours is not None else ():
+            assert self.neighbours is not None
+            self.neighbours.confine(row)
+        for index, bundle in enumerate(self.variables.all):
+            homes = self.variables.homes[index]
+            if bundle.reach is Reach.FREE or not homes:
+                continue
+            self._one_home(index, bundle)
+            if bundle.reach is Reach.LEAF:
+                self._leaf_homes(bundle, homes)
+            else:
+                self._tree_homes(bundle, homes)
+
+    def _one_home(self, index: int, bundle: Bundle) -> None:
+        row = Linear().add(1, *self.variables.homes[index].values())
+        active = self.variables.active[index]
+        if self.dense.scopes[bundle.scope].bound:
+            self.model.add(solver_form(row) == 1)
+        elif bundle.whole and active is not None:
+            self.model.add(solver_form(row.add(-1, active)) == 0)
+        else:
+            self._at_most(row, bundle.many)
+
+    def _leaf_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
+        for item in bundle.items:
+            by_leaf = self.variables.by_leaf(item)
+            for domain, members in homes.items():
+                row = Linear().add(1, *by_leaf.get(domain, ())).add(-self.items[item].total // bundle.many, members)
+                self.model.add(solver_form(row) == 0)
+
+    def _tree_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
+        for item in bundle.items:
+            each = self.items[item]
+            for leaf, counts in self.variables.by_leaf(item).items():
+                most = min(each.total, int(each.fits[self._slice(leaf)].sum()))
+                above = [homes[domain] for domain in self.variables.path(leaf) if domain in homes]
+                self.model.add(solver_form(Linear().add(1, *counts).add(-most, *above)) <= 0)
+            if bundle.whole and not self.dense.scopes[bundle.scope].bound:
+                self._all_at_home(item, homes)
+
+    def _all_at_home(self, item: int, homes: dict[int, IntVar]) -> None:
+        inner: dict[int, list[IntVar]] = defaultdict(list)
+        for home, chosen in homes.items():
+            for domain in self.variables.path(home):
+                inner[domain].append(chosen)
+        for domain, counts in self.variables.by_domain(item).items():
+            if domain in homes and domain != self.dense.domains.root:
+                row = Linear().add(1, *counts).add(-self.items[item].total, *inner[domain])
+                self.model.add(solver_form(row) >= 0)
+
+    def network_cost(self) -> None:
+        """C8: no caller and callee where the cost between is above the limit; none too far from a running pod."""
+        if self.calls is None:
+            return
+        if self.calls.network.majority:
+            self._majority(self.calls)
+            return
+        for workload, area in np.argwhere(self.calls.closed):
+            self.model.add(solver_form(Linear().add(1, *self.calls.in_area[workload][area])) == 0)
+        for tie in self.calls.ties:
+            for one, other in product(self.calls.areas(tie.one), self.calls.areas(tie.other)):
+                if not tie.able[one, other]:
+                    both = self.calls.here(tie.one, one), self.calls.here(tie.other, other)
+                    self.model.add_at_most_one(both)
+
+    def _majority(self, calls: CallPairs) -> None:
+        mine: dict[int, list[Call]] = defaultdict(list)
+        for call in calls.network.calls:
+            mine[call.origin].append(call)
+        for origin, area in product(mine, range(len(calls.network.cost))):
+            if not calls.bound[origin, area] and not calls.most[origin, area]:
+                continue
+            row, before = Linear(), surplus_of(calls.network, calls.bound, mine[origin], area)
+            for call in mine[origin]:
+                near = calls.network.near(call.limit)[area]
+                for other, counts in calls.in_area[call.destination].items():
+                    row.add(-1 if near[other] else 1, *counts)
+            if calls.bound[origin, area]:
+                self.model.add(solver_form(row) <= self.surplus.get((origin, area), max(0, before)) - before)
+            if calls.most[origin, area]:
+                self.model.add(solver_form(row) <= -before).only_enforce_if(calls.here(origin, area))
+
+    def bandwidth(self) -> None:
+        """C9: per limited link, bandwidth times pairs in sum is at most its room."""
+        if self.calls is None or not self.calls.network.room:
+            return
+        rows = [Linear() for _ in self.calls.network.room]
+        for tie in self.calls.ties:
+            for call in tie.calls:
+                if call.bandwidth:
+                    self._demand(self.calls, rows, tie, call)
+        for row, room in zip(rows, self.calls.network.room, strict=True):
+            each = math.gcd(*row.coefficients)
+            if each:
+                row.coefficients = [coefficient // each for coefficient in row.coefficients]
+                self._at_most(row, room // each)
+
+    def _demand(self, calls: CallPairs, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
+        link, before = calls.network.link, calls.bound + calls.leaving
+        for ends, pairs in calls.pairs(tie).items():
+            one, other = ends if call.origin == tie.one else ends[::-1]
+            if link[one, other] >= 0:
+                rows[link[one, other]].add(call.bandwidth, *pairs)
+        for new, old, links in ((call.origin, call.destination, link), (call.destination, call.origin, link.T)):
+            for there in np.flatnonzero(before[old]).tolist():
+                for area, counts in calls.in_area[new].items():
+                    if links[area, there] >= 0:
+                        rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)
+
+    def numa(self) -> None:
+        """C10: :meth:`~placer.search.exact.zones.Zones.exclude` excludes later the counts that have no order."""
+        if self.zones is not None:
+            self.zones.add()
+
+    def queue(self) -> None:
+        """C11: the pods in a queue take at most the room of its capability."""
+        for limit in self.dense.queue_rows:
+            row, members = Linear(), set(limit.classes)
+            for item, each in enumerate(self.items):
+                if each.classes[0] in members:
+                    row.add(self.requests[item][limit.resource], *self.variables.placed(item))
+            self._at_most(row, limit.room)
+
+    def pod_affinity(self) -> None:
+        """C12: :meth:`~placer.search.exact.neighbour_rows.NeighbourRows.exclude` excludes later the counts without an
+        order.
+        """
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.attractions:
+                self.neighbours.attract(row)
+
+    def pod_anti_affinity(self) -> None:
+        """C13; running pods have closed their domains before."""
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.repulsions:
+                self.neighbours.repel(row)
+
+    def spread(self) -> None:
+        """C14: where an owner is, the domain has at most ``maxSkew`` more than the emptiest one that counts."""
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.spreads:
+                self.neighbours.spread(row)
+
+    def exclusive(self) -> None:
+        """C15: a domain has pods of one exclusive unit at most."""
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.exclusions:
+                self.neighbours.keep_apart(row)
+
+    # Rows that several rules share
+
+    def _gate(self, bundle: Bundle, active: IntVar) -> None:
+        for item in bundle.items:
+            row = Linear().add(1, *self.variables.placed(item))
+            row.add(-self.items[item].total // bundle.many, active)
+            if bundle.whole:
+                self.model.add(solver_form(row) == 0)
+            else:
+                self.model.add(solver_form(row) <= 0)
+
+    def _at_least(self, items: Sequence[int], least: int, active: IntVar) -> None:
+        if least:
+            row = Linear().add(-least, active)
+            for item in items:
+                row.add(1, *self.variables.placed(item))
+            self.model.add(solver_form(row) >= 0)
+
+    def _at_most(self, row: Linear, most: int) -> None:
+        if row.variables:
+            self.model.add(solver_form(row) <= most)
+
+    def _slice(self, domain: int) -> slice:
+        return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))
+
+
+#: A resource with more distinct sizes than this is counted in its own units only.
+MOST_SIZES = 8
+
+
+@dataclass(frozen=True)
+class _PieceMeasure:
+    items: tuple[int, ...]
+    room: IntArray
+    asked: int
+
+
+class Implied:
+    """Adds rows to the model that follow from the rules: the bound is better and proofs are shorter.
+
+    All of them count in pieces: of a resource r in pieces of s, a pod is floor(request / s), a node floor(room / s).
+    """
+
+    def __init__(self, variables: ExactVariables) -> None:
+        self.variables = variables
+        self.items = variables.bundles.items
+        self.measures = list(self._measures())
+        self.domains = [int(domain) for domain in np.flatnonzero(variables.dense.domains.parent >= 0)]
+
+    def _measures(self) -> Iterator[_PieceMeasure]:
+        dense = self.variables.dense
+        here = np.zeros(len(dense.nodes), dtype=bool)
+        here[[node for place in self.variables.places for node in place.nodes]] = True
+        for resource in range(len(dense.resources)):
+            sizes = sorted({request[resource] for request in self.variables.requests} - {0})
+            for size in sizes if len(sizes) <= MOST_SIZES else [1]:
+                items = tuple(request[resource] // size for request in self.variables.requests)
+                asked = sum(each.total * pieces for each, pieces in zip(self.items, items, strict=True))
+                room = dense.domains.sums(np.where(here, dense.free[:, resource] // size, 0))
+                if (room[dense.domains.parent >= 0] < asked).any():
+                    yield _PieceMeasure(items, room, asked)
+
+    def rooms(self) -> None:
+        """Sum over p in d of pieces(i) y[i, p] <= room(d), for domains with places that are single nodes."""
+        single = {where.leaf for where in self.variables.places if where.alone}
+        wanted = {domain for leaf in single for domain in self.variables.path(leaf)}
+        for measure, rows in self._rows():
+            for domain in wanted & rows.keys():
+                self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
+
+    def full(self) -> None:
+        """Sum over p in d of pieces(i) y[i, p] >= pieces of all pods - room outside d, where all pods are placed.
+
+        In a cluster that is full to the brim these rows are equations, which CP-SAT does not notice by itself.
+        """
+        root = self.variables.dense.domains.root
+        for measure, rows in self._rows():
+            slack = int(measure.room[root]) - measure.asked
+            for domain, row in rows.items():
+                least = int(measure.room[domain]) - slack
+                if least > 0:
+                    self.variables.model.add(solver_form(row) >= least)
+
+    def _rows(self) -> Iterator[tuple[_PieceMeasure, dict[int, Linear]]]:
+        by_domain = [self.variables.by_domain(item) for item in range(len(self.items))]
+        for measure in self.measures:
+            rows: dict[int, Linear] = defaultdict(Linear)
+            for pieces, counts in zip(measure.items, by_domain, strict=True):
+                for domain, variables in counts.items() if pieces else ():
+                    rows[domain].add(pieces, *variables)
+            rows.pop(self.variables.dense.domains.root, None)
+            yield measure, rows
+
+    def homes(self) -> None:
+        """Sum over members with a home in d of the pieces of all their pods <= room(d)."""
+        pods = self._pods_by_home()
+        for measure in self.measures:
+            rows: dict[int, Linear] = defaultdict(Linear)
+            for index, items in pods.items():
+                bundle = self.variables.all[index]
+                pieces = sum(self.items[item].total * measure.items[item] for item in items) // bundle.many
+                for home, members in self.variables.homes[index].items() if pieces else ():
+                    for domain in self.variables.path(home):
+                        rows[domain].add(pieces, members)
+            for domain in self.domains:
+                if domain in rows:
+                    self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
+
+    def _pods_by_home(self) -> dict[int, list[int]]:
+        owner: dict[int, int] = {}
+        for index, bundle in enumerate(self.variables.all):
+            if self.variables.homes[index]:
+                owner.update(dict.fromkeys(bundle.items, index))
+        found: dict[int, list[int]] = defaultdict(list)
+        for item, index in owner.items():
+            bundle = self.variables.all[index]
+            if bundle.whole and not self.variables.dense.scopes[bundle.scope].bound:
+                found[index].append(item)
+        return found

@@ -1,0 +1,419 @@
+"""Homes of groups with pods of one shape pooled: the model of a cluster in which everything is placed.
+
+Pods can be dealt out if every domain has at least as many as the homes in it ask for: domains are nested, so this is
+enough. ``span`` also needs the pods per leaf of the few groups that may be in several.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from ortools.sat.python.cp_model import CpModel, IntVar
+
+from placer.arrays import Dense, Solution
+from placer.arrays.model import IntArray
+from placer.search.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
+from placer.search.exact.pooled_bundles import PooledBundles, pool_bundles
+from placer.search.exact.variables import (
+    Bundle,
+    Bundles,
+    ExactVariables,
+    Linear,
+    Reach,
+    decode,
+    fewest_rooms,
+    make_bundles,
+    solver_form,
+)
+
+__all__ = ["PooledProgram", "tells_all"]
+
+#: A resource with more distinct sizes than this is counted in its own units only.
+MOST_SIZES = 10
+
+
+def tells_all(dense: Dense) -> bool:
+    """Whether pods of one shape can take each other's place: only room, eligibility and the tree count."""
+    alone = dense.network is None and dense.numa is None and dense.neighbours is None
+    return alone and not any(one.host_ports for one in dense.classes)
+
+
+@dataclass(frozen=True)
+class PodShape:
+    """Pods that ask for the same and may go to the same nodes; ``fits`` is int64, most of them per node by itself."""
+
+    request: Request
+    mask: int
+    daemon: bool
+    fits: IntArray
+    total: int
+
+
+class PooledProgram:
+    """The model of one instance; all of its pods are placed; :func:`tells_all` must hold. At first it minimises
+    ``locality``; ``columns`` is known before :meth:`build`.
+
+    ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
+    :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
+    has one; ``derived`` as in :class:`~placer.search.exact.variables.ExactVariables`.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense, self.model = dense, CpModel()
+        self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
+        self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
+        self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
+        self.places: Sequence[NodeSet] = make_node_sets(dense)
+        homes = sum(len(bundle.homes) for bundle in self.all)
+        several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
+        self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
+        self.place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
+        self.leaf_of: dict[int, int] = {}
+        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
+        self.at: dict[tuple[int, int], IntVar] = {}
+
+    def build(self) -> None:
+        """Make the model; to be called once."""
+        self.counts = self._counts()
+        self.fillings: dict[int, list[IntVar]] = {}
+        self._capacity()
+        self.homes = [self._homes(bundle) for bundle in self.all]
+        self._nested()
+        self._dealt_out()
+        self.value = self._locality()
+        self.model.minimize(solver_form(self.value) + self.value.constant)
+
+    def _pooled(self, bundles: Bundles) -> tuple[PooledBundles, list[PodShape], list[int]]:
+        numbers: dict[tuple[Request, int, bool], int] = {}
+        total = Counter[int]()
+        fits: dict[int, IntArray] = {}
+        shape_of = []
+        for item in bundles.items:
+            first = self.dense.classes[item.classes[0]]
+            key = (tuple(map(int, first.request)), first.mask, first.daemon)
+            shape_of.append(numbers.setdefault(key, len(numbers)))
+            total[shape_of[-1]] += item.total
+            fits[shape_of[-1]] = item.fits
+        pooled = pool_bundles(bundles, shape_of)
+        shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
+        return pooled, shapes, [shape_of[items[0]] for items in pooled.items_of]
+
+    def integer(self, most: int, leaf: int | None = None, value: Callable[[list[int]], int] | None = None) -> IntVar:
+        """Make a variable of 0 .. ``most``, at least 1, about a leaf; ``value`` as for the exact model."""
+        variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
+        if leaf is not None:
+            self.leaf_of[variable.index] = leaf
+        if value is not None:
+            self.derived.append((variable, value))
+        return variable
+
+    def _counts(self) -> dict[tuple[int, int], IntVar]:
+        found = {}
+        for number, shape in enumerate(self.shapes):
+            for place, where in enumerate(self.places):
+                most = min(shape.total, int(shape.fits[list(where.nodes)].sum()))
+                if most:
+                    found[number, place] = self.integer(most, where.leaf)
+        return found
+
+    # C2
+
+    def _capacity(self) -> None:
+        at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
+        for (shape, place), variable in self.counts.items():
+            at[place].append((shape, variable))
+        for place, there in at.items():
+            where = self.places[place]
+            if where.fillings:
+                self._room_by_filling(place, where, there)
+            elif where.resource is not None:
+                free = self.dense.free[list(where.nodes), where.resource]
+                for size in where.sizes:
+                    self._in_pieces(there, where.resource, size, int((free // size).sum()))
+            else:
+                for resource, room in enumerate(self.dense.free[where.nodes[0]].tolist()):
+                    self._in_pieces(there, resource, 1, room)
+
+    def _in_pieces(self, there: Sequence[tuple[int, IntVar]], resource: int, size: int, room: int) -> None:
+        row = Linear()
+        for shape, variable in there:
+            pieces = self.shapes[shape].request[resource] // size
+            if pieces:
+                row.add(pieces, variable)
+        if row.variables:
+            self.model.add(solver_form(row) <= room)
+
+    def _room_by_filling(self, place: int, where: NodeSet, there: Sequence[tuple[int, IntVar]]) -> None:
+        filled = self.fillings[place] = [self.integer(len(where.nodes), where.leaf) for _ in where.fillings]
+        self.model.add(solver_form(Linear().add(1, *filled)) <= len(where.nodes))
+        for position, request in enumerate(where.requests):
+            row = Linear().add(1, *(variable for shape, variable in there if self.shapes[shape].request == request))
+            for filling, variable in zip(where.fillings, filled, strict=True):
+                row.add(-filling[position], variable)
+            self.model.add(solver_form(row) <= 0)
+
+    # C7
+
+    @cached_property
+    def _paths(self) -> list[tuple[int, ...]]:
+        parent = self.dense.domains.parent.tolist()
+
+        def path(domain: int) -> tuple[int, ...]:
+            return (domain, *(path(parent[domain]) if parent[domain] >= 0 else ()))
+
+        return [path(domain) for domain in range(len(parent))]
+
+    def path(self, domain: int) -> tuple[int, ...]:
+        """A domain and all that hold it, the virtual root last."""
+        return self._paths[domain]
+
+    @cached_property
+    def _lowest(self) -> list[int]:
+        tree, found = self.dense.domains, dict[tuple[int, int], int]()
+        spans = [(int(begin), int(end)) for begin, end in zip(tree.begin, tree.end, strict=True)]
+        for domain in np.argsort(tree.tier, kind="stable").tolist():
+            found.setdefault(spans[domain], domain)
+        return [found[span] for span in spans]
+
+    def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
+        if not bundle.homes and self.dense.limit_domains(bundle.scope) is None:
+            return {}
+        bound = self.dense.scopes[bundle.scope].bound
+        able = dict.fromkeys(bundle.homes if bound else (self._lowest[home] for home in bundle.homes))
+        domains = [home for home in able if self._holds_all(home, bundle)]
+        if not domains:
+            self.model.add_bool_or([])  # there is no such placement
+            return {}
+        homes = {home: self.integer(bundle.many, home if home in self.leaves else None) for home in domains}
+        self.model.add(solver_form(Linear().add(1, *homes.values())) == bundle.many)
+        return homes
+
+    def _holds_all(self, home: int, bundle: Bundle) -> bool:
+        shapes = [self.shapes[self.shape_of[item]] for item in bundle.items]
+        pods = [self.bundles.items[item].total // bundle.many for item in bundle.items]
+        return all(
+            sum(many * (shape.request[resource] // size) for shape, many in zip(shapes, pods, strict=True))
+            <= room[home]
+            for (resource, size), room in self._rooms.items()
+        )
+
+    @cached_property
+    def _rooms(self) -> dict[tuple[int, int], list[int]]:
+        found = {}
+        for resource, free in enumerate(self.dense.free.T):
+            sizes = {shape.request[resource] for shape in self.shapes} - {0}
+            for size in {1, *sizes} if len(sizes) <= MOST_SIZES else {1}:
+                found[resource, size] = [int(room) for room in self.dense.domains.sums(free // size)]
+        return found
+
+    def _nested(self) -> None:
+        for bundle, homes in zip(self.all, self.homes, strict=True):
+            above = self.homes[bundle.gang]
+            if bundle.policy < 0 or not homes or not above:
+                continue
+            inner = self._inside(homes)
+            for domain, variables in self._inside(above).items():
+                row = Linear().add(bundle.many, *variables).add(-1, *inner.get(domain, ()))
+                self.model.add(solver_form(row) <= 0)
+
+    def _inside(self, homes: dict[int, IntVar]) -> dict[int, list[IntVar]]:
+        found: dict[int, list[IntVar]] = defaultdict(list)
+        for home, variable in homes.items():
+            for domain in self._paths[home]:
+                found[domain].append(variable)
+        return found
+
+    @cached_property
+    def owners(self) -> list[int]:
+        """Per item the innermost bundle that says where its pods are."""
+        found = [0] * len(self.bundles.items)
+        for index, bundle in enumerate(self.all):
+            for item in bundle.items:
+                found[item] = index if self.homes[index] or bundle.policy < 0 else bundle.gang
+        return found
+
+    def _dealt_out(self) -> None:
+        asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
+        held: dict[tuple[int, int], Linear] = defaultdict(Linear)
+        for item, owner in enumerate(self.owners):
+            bundle, shape = self.all[owner], self.shape_of[item]
+            each = self.bundles.items[item].total // bundle.many
+            for home, members in self.homes[owner].items():
+                for domain in self._paths[home]:
+                    asked[shape, domain].add(each, members)
+        for (shape, place), count in self.counts.items():
+            for domain in self._paths[self.places[place].leaf]:
+                held[shape, domain].add(1, count)
+        for number, one in enumerate(self.shapes):
+            self.model.add(solver_form(held[number, self.dense.domains.root]) == one.total)
+        for key, row in asked.items():
+            if key[1] != self.dense.domains.root:
+                self.model.add(solver_form(Linear().plus(1, row).plus(-1, held[key])) <= 0)
+
+    # What span needs
+
+    @cached_property
+    def units(self) -> dict[int, list[int]]:
+        """Unit of ``span`` to its places."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for place, where in enumerate(self.places):
+            found[where.unit].append(place)
+        return found
+
+    def leaf_of_unit(self, unit: int) -> int:
+        """Leaf domain of a unit."""
+        return self.places[self.units[unit][0]].leaf
+
+    def count_by_unit(self) -> None:
+        """Count pods that may be in several leaves in each of them, too; to be called once.
+
+        Then pods can be dealt out if every leaf has as many of each shape as are counted there.
+        """
+        asked: dict[tuple[int, int], Linear] = defaultdict(Linear)
+        for item, owner in enumerate(self.owners):
+            if self.all[owner].reach is Reach.TREE and self.homes[owner]:
+                for unit, variable in self._at_units(item, owner).items():
+                    asked[self.shape_of[item], unit].add(1, variable)
+            elif self.homes[owner]:
+                self._ask_in_leaves(item, owner, asked)
+        for (shape, unit), row in asked.items():
+            held = (self.counts[shape, place] for place in self.units[unit] if (shape, place) in self.counts)
+            self.model.add(solver_form(Linear().plus(1, row).add(-1, *held)) <= 0)
+
+    def _at_units(self, item: int, owner: int) -> dict[int, IntVar]:
+        found, homes, total = {}, self.homes[owner], self.bundles.items[item].total
+        for unit, places in self.units.items():
+            above = [homes[domain] for domain in self._paths[self.leaf_of_unit(unit)] if domain in homes]
+            most = min(total, self.room_at(self.shape_of[item], places))
+            if most and above:
+                found[unit] = self.at[item, unit] = self.integer(most, self.leaf_of_unit(unit))
+                self.model.add(solver_form(Linear().add(1, found[unit]).add(-most, *above)) <= 0)
+        self.model.add(solver_form(Linear().add(1, *found.values())) == total)
+        return found
+
+    def _ask_in_leaves(self, item: int, owner: int, asked: dict[tuple[int, int], Linear]) -> None:
+        each = self.bundles.items[item].total // self.all[owner].many
+        for unit in self.units:
+            if (leaf := self.leaf_of_unit(unit)) in self.homes[owner]:
+                asked[self.shape_of[item], unit].add(each, self.homes[owner][leaf])
+
+    def room_at(self, shape: int, places: Iterable[int]) -> int:
+        """How many pods of a shape some places hold by themselves."""
+        return sum(int(self.shapes[shape].fits[node]) for place in places for node in self.places[place].nodes)
+
+    def fewest(self, bundle: Bundle, units: Iterable[int]) -> int:
+        """Fewest of some units that hold all pods of a member, in pieces of every size: the roomiest first."""
+        leaves, most = [self.leaf_of_unit(unit) for unit in units], 0
+        for (resource, size), room in self._rooms.items():
+            asked = sum(
+                self.bundles.items[item].total * (self.shapes[self.shape_of[item]].request[resource] // size)
+                for item in bundle.items
+            )
+            most = max(most, fewest_rooms((room[leaf] for leaf in leaves), asked))
+        return most
+
+    def _locality(self) -> Linear:
+        total = Linear(constant=self.dense.constant_locality)
+        for bundle, homes in zip(self.all, self.homes, strict=True):
+            scope = self.dense.scopes[bundle.scope]
+            if scope.wanted:
+                pods = sum(self.bundles.items[item].total for item in bundle.items) // bundle.many + len(scope.bound)
+                for home, members in homes.items():
+                    total.add(pods * int(self.dense.domains.tier[home]), members)
+        return total
+
+    # From a solution and back
+
+    def encode(self, solution: Solution) -> list[int]:
+        """Value of every variable for a solution that places everything."""
+        found = [0] * len(self.model.proto.variables)
+        for variable, count in self._counted(solution):
+            found[variable.index] += count
+        nodes: dict[int, list[int]] = defaultdict(list)
+        for index, node in solution:
+            nodes[index].append(node)
+        for bundle, homes in zip(self.all, self.homes, strict=True):
+            for index in self._at_home(bundle, homes, nodes) if homes else ():
+                found[index] += 1
+        fillings = first_fillings(self.dense, self.places, self.place_of, solution)
+        for (place, number), filled in fillings.items():
+            found[self.fillings[place][number].index] = filled
+        for variable, value in self.derived:
+            found[variable.index] = value(found)
+        return found
+
+    def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
+        item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
+        for (index, node), count in solution.items():
+            item, place = item_of[index], self.place_of[node]
+            yield self.counts[self.shape_of[item], place], count
+            if self.at and (there := self.at.get((item, self.places[place].unit))) is not None:
+                yield there, count
+
+    def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
+        for classes in self.bundles.classes(bundle):
+            there = [node for index in classes for node in nodes[index]]
+            home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
+            assert home is not None
+            yield homes[next(domain for domain in self._paths[home] if domain in homes)].index
+
+    def read(self, values: Sequence[int]) -> Solution:
+        """The placement of values of all variables: pods are dealt out to homes, the narrowest first."""
+        left = {key: values[variable.index] for key, variable in self.counts.items() if values[variable.index]}
+        found: dict[int, Counter[int]] = defaultdict(Counter)
+        for places, item, pods in sorted(self._asked(values), key=lambda each: len(each[0])):
+            for place in _taken(left, self.shape_of[item], places, pods):
+                found[item][place] += 1
+        return self._decoded(found, values)
+
+    def _asked(self, values: Sequence[int]) -> Iterator[tuple[Sequence[int], int, int]]:
+        """Places of two triples are nested or disjoint."""
+        for item, owner in enumerate(self.owners):
+            bundle, total = self.all[owner], self.bundles.items[item].total
+            if not self.homes[owner]:
+                yield range(len(self.places)), item, total
+            elif self.at and bundle.reach is Reach.TREE:
+                for unit, places in self.units.items():
+                    if (there := self.at.get((item, unit))) is not None and values[there.index]:
+                        yield places, item, values[there.index]
+            else:
+                for home, members in self.homes[owner].items():
+                    if values[members.index]:
+                        yield self._places_in[home], item, total // bundle.many * values[members.index]
+
+    @cached_property
+    def _places_in(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for place, where in enumerate(self.places):
+            for domain in self._paths[where.leaf]:
+                found[domain].append(place)
+        return found
+
+    def _decoded(self, found: dict[int, Counter[int]], values: Sequence[int]) -> Solution:
+        variables = self._named
+        named = [0] * variables.size
+        for item, by_place in self.bundles.shared_out(found).items():
+            for place, count in by_place.items():
+                named[variables.counts[item][place].index] = count
+        for place, filled in self.fillings.items():
+            for here, there in zip(filled, variables.fillings[place], strict=True):
+                named[there.index] = values[here.index]
+        return decode(variables, named)
+
+    @cached_property
+    def _named(self) -> ExactVariables:
+        places = list(self.places)
+        return ExactVariables(self.dense, self.bundles.apart, tuple(places))
+
+
+def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:
+    for place in places:
+        taken = min(pods, left.get((shape, place), 0))
+        if taken:
+            left[shape, place] -= taken
+            pods -= taken
+            yield from (place for _ in range(taken))

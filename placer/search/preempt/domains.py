@@ -1,0 +1,358 @@
+"""What goes for one group, domain by domain: the least that any domain needs, and what carries it out.
+
+What must go in a domain at least is what the exact model says of its contraction
+(:mod:`placer.search.preempt.contraction`); the least over domains is a bound for the group. What the model says is
+then carried out in the cluster: units that it moved elsewhere get nodes by the greedy, or are evicted after all.
+Domains come by what counting says has to be moved there, and end where that is no better than what was carried out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+
+from placer.arrays import Dense
+from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
+from placer.problem import Group, GroupKey, Instance, Key
+from placer.problem.disruption import Disruption, unit_priority
+from placer.problem.placement import LOSSES, Placement, Score, Value, better
+from placer.problem.what_if import released, without
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.events import Event, Improved, SearchOptions
+from placer.search.exact.disturbing import search
+from placer.search.greedy.multi_start import greedy
+from placer.search.preempt.contraction import Contraction
+from placer.search.preempt.domain_sets import group_domains, index_of, is_confined
+from placer.search.preempt.knapsack import Victim, most_gained
+from placer.search.preempt.lifting import goes_whole, least_priorities, lift, may_be_disturbed, on_nodes
+from placer.search.preempt.plans import plan_of, planned
+
+__all__ = ["DomainSearch", "disturbance"]
+
+#: Share of the time that is for what has to go wherever the group is.
+ANYWHERE_SHARE = 0.5
+#: Where a group may be on any node, a domain is made of nodes with room for so many times what it needs.
+GENEROUS = 3
+#: Seconds that carrying out has at least, also where a search took all of the time: what it found is else for nothing.
+CARRYING = 1.0
+
+
+def disturbance(values: Score) -> Score:
+    """The values down to what is disturbed."""
+    names = [value.name for value in values]
+    return values[: names.index("movedUnits") + 1]
+
+
+class DomainSearch:
+    """Looks for the least that goes for one group.
+
+    Parameters
+    ----------
+    instance
+        In which nothing else waits.
+    group
+        It.
+    deadline
+        When to end.
+    seed
+        Of the solver, which has one thread.
+
+    Attributes
+    ----------
+    best
+        The best placement that was carried out, with its score; None: there is none.
+    bound
+        What every placement disturbs at least; None: not known.
+    """
+
+    def __init__(self, instance: Instance, group: Group, deadline: Deadline, seed: int = 0) -> None:
+        self.instance, self.group, self.deadline, self.seed = instance, group, deadline, seed
+        self.contraction = Contraction(instance, group, may_be_disturbed(instance, group.priority))
+        self.best: tuple[Score, Placement] | None = None
+        self.bound: Score | None = None
+        self._by_price: dict[tuple[str, str], tuple[int, list[tuple[Fraction, int]]]] = {}
+
+    @cached_property
+    def dense(self) -> Dense:
+        """The arrays, in which the group alone waits, with what runs of it where that may be moved."""
+        return make_dense(released(self.instance, self._own))
+
+    @cached_property
+    def _own(self) -> frozenset[Key]:
+        """What runs of the group, where that may be moved: all of it, since it is not ready without more."""
+        own = frozenset(self.group.bound)
+        return own if own <= self.contraction.candidates else frozenset()
+
+    def run(self, *, bounded: bool = True) -> Iterator[Placement]:
+        """Look at domain after domain; yield every placement that is better than those before it.
+
+        Parameters
+        ----------
+        bounded
+            Whether to find a bound for a group that may be anywhere; for others it also says where to end.
+        """
+        anywhere = self._anywhere(bounded=bounded)
+        known: list[Score | None] = [anywhere]
+        for moved, _, names in sorted(self._prospects(anywhere)):
+            if self.best is not None and self._beaten(anywhere, moved, self.best[0]):
+                known.append(disturbance(self.best[0]))
+                break
+            found, plan = self._least(names, self.deadline)
+            known.append(found)
+            placement = None if plan is None else self._carried_out(names, plan)
+            if placement is not None and self._offer(placement):
+                yield placement
+            if self.deadline.over:
+                known.append(None)
+                break
+        self.bound = self._bound(known[1:]) if self.confined else anywhere
+
+    def _anywhere(self, *, bounded: bool) -> Score | None:
+        if not bounded and not self.confined:
+            return None
+        return self._least((), self.deadline.part(ANYWHERE_SHARE))[0]
+
+    def _bound(self, known: Sequence[Score | None]) -> Score | None:
+        least = disturbance(score(self.instance, Placement(), disturbing=True))
+        for each in known:
+            if each is None:
+                return None
+            least = each if better(each, least) else least
+        return least
+
+    @staticmethod
+    def _beaten(anywhere: Score | None, moved: int, best: Score) -> bool:
+        if anywhere is None:
+            return False
+        evicted = [value for value in anywhere if value.name in LOSSES]
+        admitted = [value for value in best if value.name == "admitted"]
+        least = (*admitted, *evicted, Value("moved", moved), Value("movedUnits", int(moved > 0)))
+        return not better(least, disturbance(best))
+
+    # Domains
+
+    @cached_property
+    def _index(self) -> int | None:
+        """The group in the arrays; None where nothing of it can be placed whatever goes."""
+        return index_of(self.dense, self.group.key)
+
+    @cached_property
+    def confined(self) -> bool:
+        """Whether the group has to be in one domain."""
+        return self._index is not None and is_confined(self.instance, self.dense, self._index)
+
+    def domains(self) -> Iterator[list[str]]:
+        """Nodes of each domain that the group may be in, those that some pod of it may be on or runs on."""
+        if self._index is None:
+            return
+        for names in group_domains(self.instance, self.dense, self._index):
+            yield names if self.confined else self._cheapest(names)
+
+    def _cheapest(self, names: Sequence[str]) -> list[str]:
+        pods = [self.instance.pods[key] for key in self.group.pending]
+        asked = max(pods, key=lambda pod: self.instance.weights[pod.key]).requests
+        ranked = []
+        for name in names:
+            room = self.contraction.room[name]
+            count = min((room[resource] // amount for resource, amount in asked.items()), default=0)
+            if count:
+                lost = self.contraction.members[name]
+                highest = max((self._least_priorities[pod.key] for pod in lost), default=0)
+                ranked.append(
+                    (bool(lost), highest, Fraction(self._weight(pod.key for pod in lost), count), name, count)
+                )
+        chosen, held = [], 0
+        for *_, name, count in sorted(ranked):
+            if held >= GENEROUS * len(pods):
+                break
+            chosen.append(name)
+            held += count
+        return chosen
+
+    @cached_property
+    def _least_priorities(self) -> dict[Key, int]:
+        return least_priorities(self.instance)
+
+    @cached_property
+    def _weights(self) -> dict[Key, int]:
+        return self.instance.weights_of(self.instance.pods[key] for key in self.contraction.candidates)
+
+    def _weight(self, keys: Iterable[Key]) -> int:
+        return sum(self._weights[key] for key in keys)
+
+    # Bounds
+
+    @cached_property
+    def _need(self) -> dict[str, int]:
+        pods = [self.instance.pods[key].requests for key in self.group.pending]
+        resources = {resource for requests in pods for resource in requests}
+        least = self.group.need
+        return {resource: sum(sorted(each[resource] for each in pods)[:least]) for resource in resources}
+
+    def _prospects(self, anywhere: Score | None) -> Iterator[tuple[int, int, list[str]]]:
+        """Domains that could hold the group: the weight that has to be moved there at least where no more is evicted
+        than has to be anywhere, and how many units are there.
+        """
+        most = {(value.name, value.priority): value.value for value in anywhere or () if value.name in LOSSES}
+        for names in self.domains():
+            comes = self._coming(names)
+            goes = self.counted(names, 1, comes)
+            if names and goes is not None:
+                there = self._there(names)
+                evicted = sum(
+                    most_gained(each, most.get(("evicted", priority), 0), most.get(("evictedUnits", priority), 0))
+                    for priority, each in there.items()
+                )
+                yield self._weight(comes) + max(0, goes - evicted), sum(map(len, there.values())), names
+
+    def _there(self, names: Sequence[str]) -> dict[int, list[Victim]]:
+        """What may be evicted in a domain, by priority: what goes whole whatever else goes, and else single pods, of
+        which nothing is known about how many are a unit, nor about which of several priorities it has.
+        """
+        found: dict[int, list[Victim]] = defaultdict(list)
+        whole: dict[GroupKey, int] = defaultdict(int)
+        for pod in (pod for name in names for pod in self.contraction.members[name]):
+            group = None if pod.group is None else self.instance.groups[pod.group]
+            if group is not None and goes_whole(group):
+                whole[group.key] += self._weights[pod.key]
+            else:
+                weight = self._weights[pod.key]
+                for priority in self._may_be_of(pod.unit_priority, group):
+                    found[priority].append(Victim(weight, weight, int(group is None)))
+        for key, gain in whole.items():
+            pods = self.instance.groups[key].bound
+            found[unit_priority(self.instance, pods)].append(Victim(self._weight(pods), gain, 1))
+        return found
+
+    def _may_be_of(self, own: int, group: Group | None) -> list[int]:
+        if group is None:
+            return [own]
+        return [each for each in self._priorities_in[group.key] if each >= own]
+
+    @cached_property
+    def _priorities_in(self) -> dict[GroupKey, frozenset[int]]:
+        pods = self.instance.pods
+        groups = self.instance.groups.items()
+        return {key: frozenset(pods[each].unit_priority for each in group.bound) for key, group in groups}
+
+    def counted(self, names: Sequence[str], groups: int, comes: Collection[Key] = ()) -> int | None:
+        """The weight that has to go in a domain for so many groups like this one, with some pods of it that run and
+        come there; None: there is no room for them.
+        """
+        found = [self._on_nodes(names, groups * self.group.need)]
+        for resource, amount in self._need.items():
+            more = sum(self.instance.pods[key].requests[resource] for key in comes)
+            found.append(self._must_go(names, resource, groups * amount + more))
+        return None if None in found else max((each or 0 for each in found), default=0)
+
+    def _on_nodes(self, names: Sequence[str], count: int) -> int | None:
+        """The least weight whose going leaves room for so many pods, each on one node.
+
+        What goes on a node for its first pod, its second and so on grows by each, so the least of all nodes is taken.
+        """
+        pods = [self.instance.pods[key].requests for key in self.group.pending]
+        asked = {each: least for each in self._need if (least := min(pod[each] for pod in pods))}
+        marginal = list[Fraction]()
+        for name in names:
+            room, before = self.contraction.room[name], Fraction(0)
+            for copies in range(1, min((room[each] // least for each, least in asked.items()), default=count) + 1):
+                if copies > count:
+                    break
+                each_resource = (self._covering(name, each, copies * least) for each, least in asked.items())
+                weight = max(each_resource, default=Fraction(0))
+                marginal.append(weight - before)
+                before = weight
+        return None if len(marginal) < count else math.ceil(sum(sorted(marginal)[:count], Fraction(0)))
+
+    def _covering(self, name: str, resource: str, amount: int) -> Fraction:
+        if (name, resource) not in self._by_price:
+            there = [(self._weights[pod.key], pod.requests[resource]) for pod in self.contraction.members[name]]
+            priced = sorted((Fraction(weight, held), held) for weight, held in there if held)
+            free = self.contraction.room[name][resource] - sum(held for _, held in priced)
+            self._by_price[name, resource] = free, priced
+        free, priced = self._by_price[name, resource]
+        short, total = amount - max(0, free), Fraction(0)
+        for price, held in priced:
+            if short <= 0:
+                break
+            total += price * min(short, held)
+            short -= held
+        return total
+
+    def _coming(self, names: Collection[str]) -> frozenset[Key]:
+        stays = any(self.instance.pods[key].node in names for key in self._own)
+        return self._own if self.confined and not stays else frozenset()
+
+    def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
+        """The least weight whose going leaves so much of a resource; None: there is not so much."""
+        short, there = amount, []
+        for name in names:
+            held = 0
+            for pod in self.contraction.members[name]:
+                requested = pod.requests[resource]
+                if requested:
+                    held += requested
+                    there.append((Fraction(self._weights[pod.key], requested), requested))
+            short -= max(0, self.contraction.room[name][resource] - held)
+        total = Fraction(0)
+        for price, requested in sorted(there):
+            if short <= 0:
+                break
+            total += price * min(short, requested)
+            short -= requested
+        return None if short > 0 else int(total)
+
+    def _least(self, names: Sequence[str], until: Deadline) -> tuple[Score | None, Placement | None]:
+        """What has to go in a domain at least, where that is proved; and what goes in its contraction."""
+        small = self.contraction.of(names)
+        lifted = lift(small, self.contraction.candidates & small.pods.keys(), self._unit_sizes(small))
+        options = SearchOptions(max(0.0, until.left), workers=1, seed=self.seed)
+        events: list[Event] = []
+        search(replace(lifted, last="movedUnits"), options, events.append)
+        found = [each.solution for each in events if isinstance(each, Improved)]
+        plan = plan_of(lifted, found[-1]) if found else Placement()
+        bounds = {each.criterion: each.bound for each in events if not isinstance(each, Improved)}
+        criteria = lifted.dense.criteria[: lifted.dense.criteria.index(("movedUnits", None)) + 1]
+        values = [Value(name, bounds[at], priority) for at, (name, priority) in enumerate(criteria) if at in bounds]
+        admitted = not plan.node_of.keys().isdisjoint(self.group.pending)
+        return tuple(values) if len(values) == len(criteria) else None, plan if admitted else None
+
+    def _unit_sizes(self, small: Instance) -> dict[Key, int]:
+        groups = {key: self.instance.pods[key].group for key, pod in small.pods.items() if pod.group is None}
+        return {key: len(self.instance.groups[group].bound) for key, group in groups.items() if group is not None}
+
+    # Carrying out
+
+    def _offer(self, placement: Placement) -> bool:
+        values = score(self.instance, placement, disturbing=True)
+        if self.best is not None and not better(values, self.best[0]):
+            return False
+        if verify(self.instance, placement):
+            return False
+        self.best = values, placement
+        return True
+
+    def _carried_out(self, names: Sequence[str], plan: Placement) -> Placement | None:
+        running = {*plan.evictions, *(move.pod for move in plan.moves)}
+        units = [frozenset(unit.pods) for unit in Disruption(self.instance, Placement(evictions=tuple(running))).units]
+        moving = [unit for unit in units if unit.isdisjoint(plan.evictions)]
+        gone = frozenset[Key]().union(*units)
+        placed = self._placed(names, gone, frozenset[Key]().union(*moving))
+        stuck = gone.difference(*(unit for unit in moving if unit <= placed.keys()))
+        bound = {key: node for key, node in placed.items() if key not in stuck}
+        return planned(self.instance, bound, stuck) if bound.keys() & set(self.group.pending) else None
+
+    def _placed(self, names: Sequence[str], gone: frozenset[Key], moving: frozenset[Key]) -> dict[Key, str]:
+        after = without(released(self.instance, gone), gone - moving)
+        pods = dict(after.pods)
+        for key in self.group.pending:
+            pods[key] = replace(pods[key], constraints=on_nodes(names, pods[key].constraints))
+        dense = make_dense(replace(after, pods=pods))
+        until = self.deadline.not_before(CARRYING)
+        return dict(dense.placement(greedy(dense, None, until)).node_of)

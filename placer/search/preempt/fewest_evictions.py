@@ -1,0 +1,99 @@
+"""What has to be evicted at least where several groups are all admitted, by counting on each resource.
+
+What waits needs so much of a resource, and so much is free on all nodes together; moving what runs does not change
+that, so the rest has to be evicted. The cheapest share of it, by weight, is a bound.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from placer.base.quantity import Resources
+from placer.problem import Group, Instance, Key
+from placer.problem.placement import LOSSES, Score, Value
+from placer.search.preempt.lifting import least_priorities, may_be_disturbed
+
+__all__ = ["least_evicted"]
+
+
+def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
+    """Say what goes at least for all of some groups.
+
+    Parameters
+    ----------
+    instance
+        In which they wait.
+    groups
+        All that wait, at least one.
+
+    Returns
+    -------
+    tuple of Value or None
+        ``evicted`` and ``evictedUnits`` of each priority that may lose something, highest first, as far as they are 0,
+        and ``evicted`` of the first that has to lose something; None where nothing may be evicted, or not enough.
+    """
+    if instance.moves_only or not groups:
+        return None
+    below = _below(instance, max(group.priority for group in groups))
+    short, values = _short(instance, groups), list[Value]()
+    while below:
+        priority, keys = below.pop(0)
+        rest = _less(short, [instance.pods[key].requests for _, lower in below for key in lower])
+        least = _least(instance, keys, rest)
+        if least is None:
+            return None
+        values.append(Value(LOSSES[0], least, priority))
+        if least:
+            break
+        values.append(Value(LOSSES[1], 0, priority))
+    return tuple(values)
+
+
+def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
+    found: dict[int, list[Key]] = defaultdict(list)
+    least = least_priorities(instance)
+    for key in may_be_disturbed(instance, highest):
+        found[least[key]].append(key)
+    return sorted(((priority, keys) for priority, keys in found.items() if priority < highest), reverse=True)
+
+
+def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
+    needs: Counter[str] = Counter()
+    for group in groups:
+        needs.update(_needed(group, [instance.pods[key].requests for key in group.pending]))
+    held = instance.held
+    for name, node in instance.nodes.items():
+        taken = held.get(name, Resources())
+        needs.subtract({resource: max(0, node.allocatable[resource] - taken[resource]) for resource in needs})
+    return {resource: amount for resource, amount in needs.items() if amount > 0}
+
+
+def _needed(group: Group, pods: Sequence[Resources]) -> dict[str, int]:
+    resources = {resource for requests in pods for resource in requests}
+    return {resource: sum(sorted(each[resource] for each in pods)[: group.need]) for resource in resources}
+
+
+def _less(short: Mapping[str, int], pods: Sequence[Resources]) -> dict[str, int]:
+    left = {resource: amount - sum(each[resource] for each in pods) for resource, amount in short.items()}
+    return {resource: amount for resource, amount in left.items() if amount > 0}
+
+
+def _least(instance: Instance, keys: Sequence[Key], short: dict[str, int]) -> int | None:
+    """The least weight of some pods that have so much of each resource together; None: they have not so much."""
+    weights = instance.weights_of(instance.pods[key] for key in keys)
+    most = Fraction(0)
+    for resource, amount in short.items():
+        total = Fraction(0)
+        pods = ((weights[key], instance.pods[key].requests[resource]) for key in keys)
+        for weight, held in sorted((each for each in pods if each[1]), key=lambda each: Fraction(*each)):
+            share = min(amount, held)
+            total += Fraction(weight * share, held)
+            amount -= share
+            if not amount:
+                break
+        if amount:
+            return None
+        most = max(most, total)
+    return -(-most.numerator // most.denominator)

@@ -1,0 +1,137 @@
+"""From a solution of an instance in which all that may be disturbed waits to evictions, moves and steps."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from placer.arrays import Solution
+from placer.arrays.dense_builder import make_dense
+from placer.base.quantity import Resources
+from placer.problem import Instance, Key, PodState
+from placer.problem.disruption import Disruption
+from placer.problem.placement import Binding, Placement, Step
+from placer.rules.disruption import order
+from placer.rules.neighbour_rules import pod_affinity
+from placer.search.numa.binding_order import aligned
+from placer.search.preempt.lifting import MOVED, Lifted, moved_key
+
+__all__ = ["plan_of", "planned"]
+
+
+def plan_of(lifted: Lifted, solution: Solution) -> Placement:
+    """Name what goes and what is bound: of equal pods the younger ones go.
+
+    Parameters
+    ----------
+    lifted
+        The instance in which all waits that may be disturbed.
+    solution
+        Of its arrays.
+    """
+    targets = lifted.dense.placement(solution).node_of
+    pods = lifted.before.pods
+    staying = {key for key in lifted.pods if key in targets or lifted.idle.get(key) in targets}
+    gone = sorted(set(lifted.pods) - staying, key=lambda key: (pods[key].created, key))
+    moved = dict(_renamed(lifted, targets, gone))
+    waiting = {key: node for key, node in targets.items() if key in pods and pods[key].state is PodState.PENDING}
+    return planned(lifted.before, {**waiting, **moved}, [key for key in gone if key not in moved])
+
+
+def _renamed(lifted: Lifted, targets: Mapping[Key, str], gone: Iterable[Key]) -> Iterator[tuple[Key, str]]:
+    """The copies that are placed are counted, and pods that go take their places, another than their own if any."""
+    class_of = lifted.dense.class_of
+    places: dict[int, list[str]] = defaultdict(list)
+    for key, node in targets.items():
+        if key.name.endswith(MOVED):
+            places[class_of[key]].append(node)
+    for key in gone:
+        there = places.get(class_of.get(moved_key(key), -1))
+        if there:
+            home = lifted.before.pods[key].node
+            node = next((each for each in there if each != home), there[0])
+            there.remove(node)
+            yield key, node
+
+
+def planned(instance: Instance, bound: Mapping[Key, str], evicted: Iterable[Key]) -> Placement:
+    """Make a placement that disturbs: zones and order where kubelets align pods, and steps.
+
+    Parameters
+    ----------
+    instance
+        As it is.
+    bound
+        Pending pods and those that are moved, to their nodes, in an order in which each is admitted.
+    evicted
+        Pods that go.
+    """
+    running = {key for key in bound if instance.pods[key].node is not None}
+    draft = Placement(
+        evictions=tuple(sorted(evicted)), moves=tuple(Binding(key, bound[key]) for key in sorted(running))
+    )
+    if not draft.disturbs:
+        return aligned(instance, Placement.of(bound))
+    released = Disruption(instance, draft).released
+    whole = aligned(released, _in_order(released, bound))
+    placement = replace(
+        whole,
+        bindings=tuple(each for each in whole.bindings if each.pod not in running),
+        evictions=draft.evictions,
+        moves=tuple(each for each in whole.bindings if each.pod in running),
+    )
+    return _in_steps(instance, placement, [each.pod for each in whole.bindings])
+
+
+def _in_order(released: Instance, bound: Mapping[Key, str]) -> Placement:
+    placement = Placement.of(bound)
+    if not any(released.pods[key].neighbours.affinity for key in bound):
+        return placement
+    dense = make_dense(released)
+    return dense.placement(dense.solution(placement))
+
+
+def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> Placement:
+    """What is evicted goes first; then unit after unit is moved, where each has room at once and what follows is
+    admitted beside it, else all in one step.
+    """
+    moved = {move.pod for move in placement.moves}
+    one = replace(placement, steps=(Step((*placement.evictions, *sorted(moved)), tuple(plan)),))
+    units = [unit.pods for unit in Disruption(instance, placement).units if moved.issuperset(unit.pods)]
+    if not units:
+        return one
+    last = Step((), _in_plan(plan, set(plan) - moved))
+    steps = [Step(placement.evictions), *(Step(pods, _in_plan(plan, pods)) for pods in units), last]
+    several = replace(placement, steps=tuple(step for step in steps if step.go or step.bind))
+    return several if _carried_out(Disruption(instance, several)) else one
+
+
+def _carried_out(disruption: Disruption) -> bool:
+    """Whether steps can be taken; what comes early may be what others would have to come before (C12)."""
+    instance = disruption.instance
+    limited = instance.network is not None or any(queue.capability for queue in instance.queues.values())
+    if not limited and not any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values()):
+        return _has_room(disruption)  # many times faster, where nothing but room is asked of a moment
+    return not any(order(disruption)) and not any(pod_affinity(disruption.outcome))
+
+
+def _has_room(disruption: Disruption) -> bool:
+    instance, nodes = disruption.instance, disruption.outcome.new
+    free = {
+        name: Counter(instance.nodes[name].allocatable - instance.held.get(name, Resources()))
+        for name in {*nodes.values(), *(instance.pods[key].node or "" for key in disruption.gone)}
+        if name in instance.nodes
+    }
+    for step in disruption.placement.steps:
+        for key in step.go:
+            free.get(instance.pods[key].node or "", Counter[str]()).update(instance.pods[key].requests)
+        for key in step.bind:
+            free[nodes[key]].subtract(instance.pods[key].requests)
+        if any(free[nodes[key]][each] < 0 for key in step.bind for each in instance.pods[key].requests):
+            return False
+    return True
+
+
+def _in_plan(plan: Sequence[Key], pods: Collection[Key]) -> tuple[Key, ...]:
+    return tuple(key for key in plan if key in pods)

@@ -1,0 +1,1 @@
+"""The network: discovery of HyperNodes, the controllers of network objects, network costs."""

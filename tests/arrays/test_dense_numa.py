@@ -1,0 +1,181 @@
+"""C10 by index: which pods a kubelet tells apart, and which crowds it admits, against every order tried naively."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice, permutations
+from random import Random
+
+import numpy as np
+import pytest
+
+from placer.arrays import Dense, Solution
+from placer.arrays.admission_orders import Ordering, find_order, is_plain
+from placer.arrays.dense_builder import make_dense
+from placer.arrays.packed_kubelet import PackedKubelet, State, Units
+from placer.problem import Instance
+from placer.problem.placement import Placement
+from placer.rules import verify
+from tests.numa_naive import some_order
+from tests.oracle import placements
+from tests.tiny import tiny
+from tests.tiny_numa import tiny_numa
+
+
+def admitted(instance: Instance, dense: Dense, node: int, counts: dict[int, int]) -> bool:
+    """Whether naive replay finds an order for some pods of each class on a node."""
+    numa = instance.nodes[dense.nodes[node]].numa
+    assert numa is not None
+    pods = [instance.pods[pod] for index, count in counts.items() for pod in dense.classes[index].pods[:count]]
+    return some_order(numa, tuple(pod.numa for pod in pods)) is not None
+
+
+def test_without_kubelets_that_refuse_there_is_nothing() -> None:
+    for seed in range(40):
+        assert make_dense(tiny(seed).instance).numa is None
+
+
+def test_crowds_are_admitted_as_naive_replay_says() -> None:
+    told: Counter[bool] = Counter()
+    for seed in range(200):
+        random = Random(seed)
+        instance = tiny_numa(seed).instance
+        dense = make_dense(instance)
+        if dense.numa is None:
+            continue
+        for node in np.flatnonzero(dense.numa.kind >= 0).tolist():
+            for _ in range(6):
+                counts = {index: random.randint(0, min(2, it.size)) for index, it in enumerate(dense.classes)}
+                counts = dict(random.sample(sorted(counts.items()), min(3, len(counts))))
+                expected = admitted(instance, dense, node, counts)
+                assert dense.numa.admits(node, counts.items()) == expected, f"seed {seed}, node {node}: {counts}"
+                told[expected] += 1
+    assert min(told[True], told[False]) > 300, told
+
+
+def test_refused_nodes_are_those_that_verify_names_in_every_order() -> None:
+    """A solution with no refused node can be ordered so that verify finds nothing of C10."""
+    for seed in range(60):
+        instance = tiny_numa(seed).instance
+        dense = make_dense(instance)
+        if dense.numa is None:
+            continue
+        for placement in islice(placements(instance), 40):
+            assert verify(instance, placement) == []
+            assert dense.numa.refused(dense.solution(placement)) == {}
+
+
+def test_crowds_that_come_in_any_order_do_in_every_one_and_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched, told = Counter[object](), Counter[bool]()
+    search = find_order
+
+    def counted(kubelet: PackedKubelet, state: State, pods: Sequence[Units], created: Sequence[float]) -> Ordering:
+        searched[kubelet, state, tuple(sorted(pods))] += 1
+        return search(kubelet, state, pods, created)
+
+    monkeypatch.setattr("placer.arrays.numa.find_order", counted)
+    for seed in range(60):
+        dense, random = make_dense(tiny_numa(seed).instance), Random(seed)
+        numa = dense.numa
+        if numa is None:
+            continue
+        searched.clear()
+        for node in np.flatnonzero(numa.kind >= 0).tolist():
+            units = [numa.of(index, node) for index in range(len(dense.classes)) if numa.of(index, node)]
+            pods = random.choices(units, k=3) if units else []
+            orders = (numa.kubelet(node).admit_all(numa.start[node], each) is not None for each in permutations(pods))
+            expected = all(orders)
+            for each in permutations(pods):
+                assert numa.in_any_order(node, each) == expected
+            told[expected] += bool(pods)
+        assert set(searched.values()) <= {1}
+    assert min(told[True], told[False]) > 10, told
+
+
+def test_a_class_is_one_demand() -> None:
+    for seed in range(60):
+        instance = tiny_numa(seed).instance
+        dense = make_dense(instance)
+        for each in dense.classes:
+            assert dense.numa is None or len({instance.pods[pod].numa for pod in each.pods}) == 1
+        again = dense.placement(dense.solution(Placement()))
+        assert again == Placement()
+
+
+def test_a_part_keeps_kinds_and_counts_what_stays() -> None:
+    compared = 0
+    for seed in range(120):
+        dense = make_dense(tiny_numa(seed).instance)
+        numa = dense.numa
+        if numa is None or not dense.classes:
+            continue
+        nodes = np.array(range(len(dense.nodes)))[::-1]
+        classes = list(range(len(dense.classes)))
+        first = int(nodes[0])
+        for index in classes:
+            part = numa.at(nodes, classes, {0: tuple(numa.pods(first, [(index, 1)]))})
+            for other in classes:
+                if not numa.of(other, first):
+                    continue
+                together = Counter([index, other])
+                assert part.admits(0, [(other, 1)]) == numa.admits(first, together.items())
+                compared += bool(numa.of(index, first))
+    assert compared > 100
+
+
+def test_pods_for_one_zone_need_a_zone_each() -> None:
+    """Plain pods are admitted in some order exactly where they can be dealt out to the zones."""
+    compared: Counter[bool] = Counter()
+    for seed in range(150):
+        dense = make_dense(tiny_numa(seed).instance)
+        numa = dense.numa
+        if numa is None:
+            continue
+        for node in np.flatnonzero(numa.kind >= 0).tolist():
+            kubelet = numa.kubelet(node)
+            pods = [numa.of(index, node) for index in range(len(dense.classes))]
+            pods = [units for units in pods if units and is_plain(units)][:4]
+            rooms = [dict(zip(kubelet.resources, room, strict=True)) for room in kubelet.amounts(numa.start[node])]
+            needs = [{kubelet.resources[at]: need for at, need, _ in units[0].amounts} for units in pods]
+            counts = [(index, 1) for index in range(len(dense.classes)) if numa.of(index, node) in pods]
+            counts = counts[: len(pods)]
+            expected = dealt([needs[pods.index(numa.of(index, node))] for index, _ in counts], rooms)
+            assert numa.admits(node, counts) == expected
+            compared[expected] += len(counts) > 1
+    assert min(compared[True], compared[False]) > 30, compared
+
+
+def dealt(needs: list[dict[str, int]], rooms: list[dict[str, int]]) -> bool:
+    """Whether needs can be dealt out to rooms, by trying everything."""
+    if not needs:
+        return True
+    for number, room in enumerate(rooms):
+        left = {name: amount - needs[0].get(name, 0) for name, amount in room.items()}
+        fits = all(left.get(name, -1) >= 0 for name in needs[0])
+        if fits and dealt(needs[1:], [*rooms[:number], left, *rooms[number + 1 :]]):
+            return True
+    return False
+
+
+def test_a_solution_is_ordered_as_its_kubelets_admit_it() -> None:
+    """Whatever order the entries come in: named as they then stand, no search for an order is needed."""
+    ordered, none = 0, 0
+    for seed in range(120):
+        instance = tiny_numa(seed).instance
+        dense = make_dense(instance)
+        if dense.numa is None:
+            continue
+        for placement in islice(placements(instance), 12):
+            entries = list(dense.solution(placement).items())
+            Random(seed).shuffle(entries)
+            order = {node: [index for (index, here), _ in entries if here == node] for (_, node), _ in entries}
+            found = dense.numa.ordered(Solution(dict(entries), order))
+            if found is None:
+                none += 1
+                continue
+            assert sorted(found.items()) == sorted(entries)
+            assert verify(instance, dense.placement(found)) == [], seed
+            ordered += len(entries) > 1
+    assert ordered > 100
+    assert none <= 0.02 * ordered
