@@ -328,4 +328,4 @@ def test_names_of_an_instance_are_those_that_readers_look_for(instance: Instance
 def test_the_package_alone_imports_nothing_of_it() -> None:
     program = "import sys, placer; dir(placer); print(*sorted(each for each in sys.modules if 'placer' in each))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "placer placer.base.version\n"
+    assert done.stdout == "placer placer.base placer.base.version\n"

@@ -26,7 +26,7 @@ from placer.search.process import ProcessEnd, ProcessResult
 from tests.world import World
 
 #: The module: the package has a function of the same name.
-assembly = __import__("sys").modules["placer.solve"]
+assembly = __import__("sys").modules["placer.answers.solving"]
 
 #: Seconds of each step on an idle machine, as measured on 10,000 nodes with some hundreds of gangs that wait.
 BUILD, GREEDY, VERIFY, SCORE, COMPLETE, REASON, DOCUMENT, SUMMARY = 1.0, 3.7, 0.55, 0.2, 0.25, 0.03, 0.7, 0.4
@@ -182,7 +182,7 @@ def test_of_two_walls_the_nearer_one_counts() -> None:
 
 
 def test_what_is_late_gives_what_was_said_before() -> None:
-    assert within(Deadline.within(-placer.deadline.GRACE), endless, "late") == "late"
+    assert within(Deadline.within(-placer.base.deadline.GRACE), endless, "late") == "late"
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 

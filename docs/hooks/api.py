@@ -11,13 +11,21 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 #: Rooms that hold nothing to call.
 _WITHOUT = {"schemas", "__main__"}
+#: Modules with a page of their own, since results and the functions of ``placer.api`` consist of them.
+_MODULES = {"problem": ("placement", "outcome", "disruption", "result", "reading"), "rules": ("scoring",)}
 
 
 @cache
 def rooms() -> tuple[str, ...]:
-    """Rooms that have public names, lowest first."""
-    named = [room for row, _ in _table() for room in row]
-    return tuple(room for room in named if room not in _WITHOUT and _public(room))
+    """Rooms and packages in them that have public names, lowest first."""
+    named = [each for row, _ in _table() for room in row if room not in _WITHOUT for each in (room, *_inner(room))]
+    return tuple(room for room in named if _public(room))
+
+
+def _inner(room: str) -> list[str]:
+    """Packages directly in a room, and its modules that have a page."""
+    packages = sorted(path.parent.name for path in (ROOT / "placer" / room).glob("*/__init__.py"))
+    return [f"{room}.{name}" for name in (*_MODULES.get(room, ()), *packages)]
 
 
 def _table() -> Iterator[tuple[list[str], str]]:
@@ -31,7 +39,7 @@ def _table() -> Iterator[tuple[list[str], str]]:
 
 def _public(room: str) -> list[str]:
     """``__all__`` of a room."""
-    path = ROOT / "placer" / room
+    path = ROOT / "placer" / room.replace(".", "/")
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
@@ -55,6 +63,7 @@ def rooms_as_markdown() -> str:
     """The table of rooms, each with a link to its page."""
     rows = []
     for names, words in _table():
-        linked = [f"[`placer.{name}`]({name}.md)" if name in rooms() else f"`placer.{name}`" for name in names]
+        pages = [each for name in names for each in (name, *_inner(name)) if each in (*names, *rooms())]
+        linked = [f"[`placer.{name}`]({name}.md)" if name in rooms() else f"`placer.{name}`" for name in pages]
         rows.append(f"| {', '.join(linked)} | {words} |")
     return "\n".join(["| package | content |", "| --- | --- |", *rows])

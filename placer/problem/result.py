@@ -16,11 +16,12 @@ Ctrl-C or SIGTERM               interrupted  FEASIBLE    the best answer so far
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from placer.base.codes import ReasonCode
 from placer.base.words import Sentence
@@ -221,9 +222,6 @@ class Result:
     work_limit: float | None = None
     plan: tuple[str, ...] = ()
 
-    #: Calls a function of ``placer.api`` by its name: what shows and writes results stands above them.
-    form: ClassVar[Callable[..., Any]]
-
     @property
     def unsupported(self) -> int:
         """How many pods wait since they, or their gang, ask for more than is modelled (C4)."""
@@ -250,7 +248,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        return str(type(self).form(self, "html_of"))
+        return str(_shown(self, "html_of"))
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -265,7 +263,7 @@ class Result:
         wide
             Name the nodes of each admitted group, too.
         """
-        return str(type(self).form(self, "summary_of", wide))
+        return str(_shown(self, "summary_of", wide))
 
     def save(self, path: str | Path, *, bindings: bool = False) -> None:
         """Write the Placement, as ``placer solve -o`` does.
@@ -284,7 +282,7 @@ class Result:
         UsageError
             The file has another ending, or cannot be written.
         """
-        type(self).form(self, "save_result", path, bindings)
+        _shown(self, "save_result", path, bindings)
 
     @property
     def nothing_found(self) -> str:
@@ -300,3 +298,8 @@ class Result:
     def everything_placed(self) -> bool:
         """Whether every pending pod got a node (``--require-all``)."""
         return self.placement is not None and len(self.placement.node_of) == len(self.instance.pending)
+
+
+def _shown(result: Result, name: str, *arguments: Any) -> Any:
+    """Call a function of ``placer.api``: what shows and writes results stands above them."""
+    return getattr(import_module("placer.api"), name)(result, *arguments)

@@ -34,7 +34,7 @@ KINDS = (
     "models/codes.md",
     "models/benchmarks.md",
     "deploy/README.md",
-    "api/solve.md",
+    "api/api.md",
 )
 LAPTOP, PHONE = (1366, 768, False), (390, 844, True)
 
@@ -266,7 +266,7 @@ CONTRAST = (
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_have_contrast(opened: Any, scheme: str) -> None:
     seen = 0
-    for name in ("docs/concepts.md", "docs/first-hour.md", "docs/policy.md", "api/solve.md"):
+    for name in ("docs/concepts.md", "docs/first-hour.md", "docs/policy.md", "api/api.md"):
         found = opened(name, scheme).execute_script(CONTRAST)
         seen += len(found)
         assert [each for each in found if each[0] < 4.5] == [], name

@@ -170,8 +170,8 @@ def test_modules_are_found_in_packages_on_the_path_and_last_in_the_directory_of_
         ("def f(instance): return {5: ['a']}", "['a'] for a node, expected the name of one of its nodes"),
         ("def f(instance): return {i: 'a' for i in range(9)}", "; and 4 more"),
         (
-            "from placer.problem.placement import Placement\ndef f(instance): return Placement(((('default', 'p0'), 'a'),))",
-            "returned (('default', 'p0'), 'a') for a pod, expected the key of a pod",
+            "from placer.problem.placement import Placement as P\ndef f(instance): return P(((('x', 'p0'), 'a'),))",
+            "returned (('x', 'p0'), 'a') for a pod, expected the key of a pod",
         ),
         ("def f(instance):\n    return 1 / 0", "mine:f: found ZeroDivisionError: division by zero ("),
         ("def f(instance):\n    return 1 / 0", "mine.py, line 2), expected no error"),

@@ -83,7 +83,7 @@ def in_element(value: Any) -> str:
 
 
 def _static(name: str) -> str:
-    return (files("placer") / "report" / "static" / name).read_text(encoding="utf-8")
+    return (files("placer") / "answers" / "report" / "static" / name).read_text(encoding="utf-8")
 
 
 def _palette() -> str:
