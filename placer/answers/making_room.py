@@ -423,7 +423,7 @@ class _Preemption:
             ended = self._first_plan(deadline)
             if ended is None:
                 target, asked = (
-                    ("search:search", (self._found,)) if self.domains is None else ("emptying:empty", self.domains)
+                    ("method:search", (self._found,)) if self.domains is None else ("emptying:empty", self.domains)
                 )
                 options = SearchOptions(None if left is None else deadline.left, None, self.workers, self.seed)
                 process = run_apart(

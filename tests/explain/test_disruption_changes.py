@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placer.answers.explain import changes, explanation
+from placer.answers.explain import explanation
+from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case, Change
 from placer.answers.explain.explanation import explain, find_group
 from placer.answers.explain.question import Question
