@@ -22,7 +22,7 @@ from placer.problem.numa import NumaDemand, NumaNode
 from placer.problem.placement import Score
 from placer.rules import verify
 from placer.search.events import Event, SearchOptions, TooLarge
-from placer.search.milp import search, zones
+from placer.search.milp import method, zones
 from placer.search.milp.method import MilpModel
 from placer.search.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.search.numa.binding_order import aligned
@@ -271,14 +271,14 @@ def test_crowds_of_equal_hardware_depend_on_what_is_available() -> None:
 
 def told(dense: Dense) -> tuple[str, list[Event]]:
     events: list[Event] = []
-    return search.search(dense, SearchOptions(), events.append), events
+    return method.search(dense, SearchOptions(), events.append), events
 
 
 def test_zones_count_among_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two classes on one node, two kinds in two zones."""
-    monkeypatch.setattr(search, "MOST_VARIABLES", 5)
+    monkeypatch.setattr(method, "MOST_VARIABLES", 5)
     assert told(make_dense(ordered().instance())) == ("finished", [])
-    monkeypatch.setattr(search, "MOST_VARIABLES", 6)
+    monkeypatch.setattr(method, "MOST_VARIABLES", 6)
     assert told(make_dense(ordered().instance()))[0] == "proved"
 
 
