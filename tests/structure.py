@@ -3,7 +3,13 @@
 What each figure counts:
 
 lines, files
-    Of Python files below ``placer/``.
+    Of Python files below ``placer/``; without ``lab`` is what decides, judges, binds and prints.
+classes, docstring words
+    Class statements, and words of all docstrings.
+entries
+    Directly below ``placer/``, without ``__init__`` and ``__main__``.
+shared method names
+    Names that four and more public methods have in ``search``, ``arrays`` and ``bounds``.
 import chain
     The longest way along imports, in modules. ``from package import name`` leads to the package's ``__init__``, and to
     the submodule where ``name`` is one; imports inside functions count, those under ``TYPE_CHECKING`` do not, because
@@ -28,6 +34,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 
@@ -43,6 +50,11 @@ class Structure:
 
     files: int
     lines: int
+    lines_without_lab: int
+    classes: int
+    docstring_words: int
+    entries: int
+    shared_methods: dict[str, int]
     import_chain: tuple[str, ...]
     import_circles: tuple[tuple[str, ...], ...]
     repeated_classes: dict[str, tuple[str, ...]]
@@ -139,10 +151,42 @@ def public_names() -> dict[str, int]:
     return found
 
 
+def nodes_of(kinds: type[ast.AST] | tuple[type[ast.AST], ...], *rooms: str) -> Iterator[Any]:
+    """Nodes of the trees of some rooms; without names of all."""
+    for path in modules().values():
+        if not rooms or path.relative_to(ROOT).parts[0] in rooms:
+            yield from (node for node in ast.walk(tree_of(path)) if isinstance(node, kinds))
+
+
+def docstring_words() -> int:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return sum(len((ast.get_docstring(node) or "").split()) for node in nodes_of(documented))
+
+
+def shared_methods() -> dict[str, int]:
+    methods = (
+        each.name
+        for node in nodes_of(ast.ClassDef, "search", "arrays", "bounds")
+        for each in node.body
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")
+    )
+    return {name: count for name, count in Counter(methods).items() if count > 3}
+
+
+def lines_of(*without: str) -> int:
+    paths = (path for path in modules().values() if path.relative_to(ROOT).parts[0] not in without)
+    return sum(len(path.read_text().splitlines()) for path in paths)
+
+
 def measure() -> Structure:
     return Structure(
         files=len(modules()),
-        lines=sum(len(path.read_text().splitlines()) for path in modules().values()),
+        lines=lines_of(),
+        lines_without_lab=lines_of("lab"),
+        classes=sum(1 for _ in nodes_of(ast.ClassDef)),
+        docstring_words=docstring_words(),
+        entries=sum(path.suffix in ("", ".py") and path.stem.strip("_") == path.stem for path in ROOT.iterdir()),
+        shared_methods=shared_methods(),
         import_chain=import_chain(),
         import_circles=import_circles(),
         repeated_classes=repeated_classes(),
@@ -163,6 +207,11 @@ def main() -> None:
     rooms = Counter(name.split(".")[1] for name in found.complex_functions if "." in name.split(":")[0])
     print(f"files                        {found.files:7,}")
     print(f"lines                        {found.lines:7,}")
+    print(f"lines without lab            {found.lines_without_lab:7,}")
+    print(f"classes                      {found.classes:7,}")
+    print(f"docstring words              {found.docstring_words:7,}")
+    print(f"entries                      {found.entries:7,}")
+    print(f"shared method names          {len(found.shared_methods):7,}")
     print(f"import chain                 {len(found.import_chain):7,}")
     print(f"import circles               {len(found.import_circles):7,}")
     print(f"class names used twice       {len(found.repeated_classes):7,}")
@@ -177,6 +226,7 @@ def main() -> None:
         print("\ncomplex functions by room:", dict(rooms.most_common()))
         for name, complexity in sorted(found.complex_functions.items(), key=lambda item: -item[1]):
             print(f"  {complexity:3} {name}")
+        print("\nshared method names:", found.shared_methods)
         print("\npublic names:", found.public_names)
 
 
