@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.arrays import Dense
-from placer.arrays.admission_orders import Ordering, Orders
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.numa import DenseNuma
 from placer.problem import Instance
@@ -296,7 +295,7 @@ def test_too_many_crowds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_orders_that_nobody_can_tell_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crowd is not left out because the search for its order was given up: what is proved then would not be so."""
     dense = make_dense(assigned().instance())
-    monkeypatch.setattr(DenseNuma, "_known", lambda *_: Ordering(Orders.NONE, None, proved=False))
+    monkeypatch.setattr(DenseNuma, "_known", lambda *_: (None, False))
     with pytest.raises(TooLarge, match="numa: too many orders of 1 pods"):
         MilpModel(dense)
     assert told(dense) == ("finished", [])
@@ -306,5 +305,5 @@ def test_what_is_dealt_out_but_finds_no_order_is_not_an_answer(monkeypatch: pyte
     """By zone the program needs no order; where none is found in time for what it says, that is not shown."""
     dense = make_dense(ordered().instance())
     assert told(dense)[0] == "proved"
-    monkeypatch.setattr(DenseNuma, "_known", lambda *_: Ordering(Orders.NONE, None, proved=False))
+    monkeypatch.setattr(DenseNuma, "_known", lambda *_: (None, False))
     assert told(dense) == ("finished", [])
