@@ -170,6 +170,14 @@ def _mixed_nodes(
     return [here for here in places.values() if len(here) > 1 and any(units[place][0] in asking for place in here)]
 
 
+def _rows_matching(rows: Sequence[Attraction]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        for index in row.matched:
+            found[index].append(number)
+    return found
+
+
 @dataclass
 class _Stand:
     left: list[int]
@@ -189,10 +197,7 @@ class _AffinityOrders:
         self.rows = [row for row in rows if not classes.isdisjoint({*row.owners, *row.matched})]
         self.units = units
         self.asks = {index: number for number, row in enumerate(self.rows) for index in row.owners}
-        self.matches: dict[int, list[int]] = defaultdict(list)
-        for number, row in enumerate(self.rows):
-            for index in row.matched:
-                self.matches[index].append(number)
+        self.matches = _rows_matching(self.rows)
         self.firsts = [frozenset(row.firsts) for row in self.rows]
         self.at = [[tuple(int(domain[key][node]) for key in row.keys) for row in self.rows] for _, node in units]
         self.before = self._before(fixed)

@@ -71,6 +71,11 @@ class PodClass:
         return self.request.tobytes(), self.mask, self.host_ports, self.zones, self.neighbours
 
     @property
+    def tied(self) -> bool:
+        """Whether a node's room is not all that counts there: host ports, zones or other pods do too."""
+        return bool(self.host_ports) or self.zones >= 0 or self.neighbours >= 0
+
+    @property
     def size(self) -> int:
         """Number of pods."""
         return len(self.pods)

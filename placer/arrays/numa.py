@@ -131,7 +131,7 @@ class DenseNuma:
         """
         held = self.held.get(node, ())
         classes = [index for index, count in counts if self.of(index, node) for _ in range(count)]
-        order = self.order(node, [*held, *(self.of(index, node) for index in classes)]) if classes else ()
+        order = self.order(node, [*held, *self.pods(node, counts)]) if classes else ()
         if order is None:
             return None
         first: dict[int, int] = {}

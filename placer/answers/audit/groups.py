@@ -6,7 +6,7 @@ Not judged: what a node (cordoned, tainted) or queue (closed) became later, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -148,23 +148,29 @@ def _without_search(instance: Instance, groups: Mapping[GroupKey, Group]) -> dic
     more, so that a group named in no violation breaks none. Left out are groups of which that is not true (pods that
     ask for others near, whose order decides) and those that make or get calls.
     """
-    where = {key: instance.pods[key].node or "" for group in groups.values() for key in group.bound}
-    broken = verify(_all_lifted(instance, groups.values()), Placement.of(where))
-    wrong = {subject for each in broken for subject in each.subjects}
-    wrong.update(f"Node {name}" for name in _nodes_of(instance, wrong))
+    wrong = _broken(instance, groups.values())
     found = {}
     for key, group in groups.items():
-        pods = [instance.pods[each] for each in group.bound]
-        calls = instance.network is not None and any(pod.workload is not None for pod in pods)
-        if calls or any(pod.neighbours.affinity for pod in pods) or _doubts(instance, group):
-            continue
-        if wrong and not wrong.isdisjoint(_subjects(instance, group)):
+        if _differs_alone(instance, group) or (wrong and not wrong.isdisjoint(_subjects(instance, group))):
             continue
         standing = Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
-        quality = _nearness(instance, {pod.node or "" for pod in pods})
+        quality = _nearness(instance, {instance.pods[each].node or "" for each in group.bound})
         entry = AuditEntry(key, standing, (), quality, sub_groups=tuple(_parts(instance, group, frozenset())))
         found[key] = _counted(entry, group, instance) or entry
     return found
+
+
+def _broken(instance: Instance, groups: Collection[Group]) -> set[str]:
+    where = {key: instance.pods[key].node or "" for group in groups for key in group.bound}
+    broken = verify(_all_lifted(instance, groups), Placement.of(where))
+    wrong = {subject for each in broken for subject in each.subjects}
+    return wrong.union(f"Node {name}" for name in _nodes_of(instance, wrong))
+
+
+def _differs_alone(instance: Instance, group: Group) -> bool:
+    pods = [instance.pods[each] for each in group.bound]
+    calls = instance.network is not None and any(pod.workload is not None for pod in pods)
+    return calls or any(pod.neighbours.affinity for pod in pods) or bool(_doubts(instance, group))
 
 
 def _nodes_of(instance: Instance, subjects: Set[str]) -> Iterator[str]:

@@ -70,11 +70,7 @@ class AreaAssignment:
         here = {app: self._areas_of(state, app) for app in self.classes if time.monotonic() < soon and self._small(app)}
         areas = self._chosen(state, here)
         apps = [app for app in sorted(here) if here[app] and here[app] <= set(areas)]
-        mine = (index for app in apps for index in self.classes[app])
-        taken = Solution({(index, node): count for index in mine for node, count in state.where[index].items()})
-        free = state.free.copy()
-        for (index, node), count in taken.items():
-            free[node] += self.dense.classes[index].request * count
+        taken, free = self._taken_out(state, apps)
         put = self._placed_anew(free, apps, areas, end, seed)
         self.spent += self.splits.spent - before
         if put is None:
@@ -107,6 +103,14 @@ class AreaAssignment:
         many = min(len(others), self.random.randint(1, 3))
         return sorted(here[app].union(self.random.sample(others, many)))
 
+    def _taken_out(self, state: IncumbentState, apps: Iterable[int]) -> tuple[Solution, IntArray]:
+        mine = (index for app in apps for index in self.classes[app])
+        taken = Solution({(index, node): count for index in mine for node, count in state.where[index].items()})
+        free = state.free.copy()
+        for (index, node), count in taken.items():
+            free[node] += self.dense.classes[index].request * count
+        return taken, free
+
     def _placed_anew(
         self, free: IntArray, apps: Sequence[int], areas: Sequence[int], end: float, seed: int
     ) -> Solution | None:
@@ -118,8 +122,7 @@ class AreaAssignment:
             return found
         home = self._assigned(free, apps, areas)
         put, failed = Solution(), [] if home else list(areas)
-        for area in sorted(set(home.values())):
-            mine = [app for app in apps if home[app] == area]
+        for area, mine in sorted(grouped(home, home.__getitem__).items()):
             found = self._packed(free, area, mine, end, seed) if time.monotonic() < end else None
             if found is None:
                 failed.append(area)
@@ -322,7 +325,7 @@ def _limited(dense: Dense, group: int) -> bool:
     scopes = [gang.scope, *(dense.sub_groups[sub].scope for sub in gang.sub_groups)]
     classes = (dense.classes[index] for index in gang.classes)
     bounded = any(dense.scopes[scope].limit is not None for scope in scopes)
-    return bounded or any(each.host_ports or each.zones >= 0 or each.neighbours >= 0 for each in classes)
+    return bounded or any(each.tied for each in classes)
 
 
 def _at_most(model: cp_model.CpModel, variables: Sequence[cp_model.IntVar], asked: IntArray, room: list[int]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter, mul, sub
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -109,29 +110,31 @@ class AreaProgram:
 
     def _lay_out(self, area: int) -> bool:
         """False: too many ways."""
-        uses = [each for each in self.uses if each.area == area]
+        uses = grouped(self.uses, attrgetter("area")).get(area, [])
         sizes = sorted({each.size for each in uses}, reverse=True)
         slots: dict[_Size, dict[int, int]] = {size: {} for size in sizes}
         for nodes in self._equal_nodes(area, sizes):
-            room = tuple(self.free[nodes[0], self.resources].tolist())
-            fitting = [size for size in sizes if self.dense.masks[list(size.masks), nodes[0]].all()]
-            found = list(islice(_maximal([size.request for size in fitting], room), MOST_FILLINGS + 1))
+            found = list(islice(self._fillings(nodes[0], sizes), MOST_FILLINGS + 1))
             if len(found) > MOST_FILLINGS:
                 return False
-            fillings: list[tuple[dict[_Size, int], int]] = []
-            for filling in found:
-                column = self.program.column(len(nodes))
-                many = {size: count for size, count in zip(fitting, filling, strict=True) if count}
-                fillings.append((many, column))
-                for size, count in many.items():
+            columns = [self.program.column(len(nodes)) for _ in found]
+            fillings = list(zip(found, columns, strict=True))
+            for filling, column in fillings:
+                for size, count in filling.items():
                     slots[size][column] = -count
             self.kinds.append((area, nodes, fillings))
-            self.program.at_most({column: 1 for _, column in fillings}, len(nodes))
+            self.program.at_most(dict.fromkeys(columns, 1), len(nodes))
         for each in uses:
             slots[each.size][each.column] = 1
         for row in slots.values():
             self.program.at_most(row, 0)
         return True
+
+    def _fillings(self, node: int, sizes: Sequence[_Size]) -> Iterator[dict[_Size, int]]:
+        room = tuple(self.free[node, self.resources].tolist())
+        fitting = [size for size in sizes if self.dense.masks[list(size.masks), node].all()]
+        for counts in _maximal([size.request for size in fitting], room):
+            yield {size: count for size, count in zip(fitting, counts, strict=True) if count}
 
     def _equal_nodes(self, area: int, sizes: Sequence[_Size]) -> list[list[int]]:
         masks, nodes = sorted({mask for size in sizes for mask in size.masks}), self.nodes[area]
@@ -193,12 +196,13 @@ def _maximal(sizes: Sequence[tuple[int, ...]], room: tuple[int, ...]) -> Iterato
     size, smaller = sizes[0], sizes[1:]
     most = min((left // asked for asked, left in zip(size, room, strict=True) if asked), default=0)
     for count in range(most, -1, -1):
-        left = tuple(each - count * asked for asked, each in zip(size, room, strict=True))
+        left = _left(room, [size], [count])
         for others in _maximal(smaller, left):
-            rest = tuple(each - _taken(smaller, others, number) for number, each in enumerate(left))
+            rest = _left(left, smaller, others)
             if count == most or any(asked > each for asked, each in zip(size, rest, strict=True)):
                 yield (count, *others)
 
 
-def _taken(sizes: Sequence[tuple[int, ...]], counts: Sequence[int], resource: int) -> int:
-    return sum(count * size[resource] for size, count in zip(sizes, counts, strict=True))
+def _left(room: tuple[int, ...], sizes: Sequence[tuple[int, ...]], counts: Sequence[int]) -> tuple[int, ...]:
+    taken = [sum(map(mul, counts, asked)) for asked in zip(*sizes, strict=True)] or [0] * len(room)
+    return tuple(map(sub, room, taken))

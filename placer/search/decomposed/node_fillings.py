@@ -84,7 +84,7 @@ def independent(dense: Dense, group: int) -> bool:
     if gang.sub_groups or (not alone and (gang.short or gang.short_by_role)):
         return False
     free_to_go = scope.limit is None and not scope.wanted and dense.workload_of.keys().isdisjoint(gang.classes)
-    return free_to_go and not any(each.host_ports or each.zones >= 0 or each.neighbours >= 0 for each in classes)
+    return free_to_go and not any(each.tied for each in classes)
 
 
 def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> FillingProblem | None:

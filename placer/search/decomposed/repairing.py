@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from operator import sub
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -66,7 +67,7 @@ def _by_ejection_chains(task: RepairTask) -> RepairResult:
     start, values = score_solution(task.dense, task.start), score_solution(task.dense, found)
     if beats(task.dense, start, values, task.criterion + 1):
         return RepairResult(None, work=work)
-    return RepairResult(found, tuple(new - old for new, old in zip(values, start, strict=True)), work=work)
+    return RepairResult(found, tuple(map(sub, values, start)), work=work)
 
 
 def _by_model(task: RepairTask) -> RepairResult:
@@ -91,7 +92,7 @@ def _by_model(task: RepairTask) -> RepairResult:
         found = model.read(list(solver.response_proto.solution))
         admitted = model.admitted(found)
         if admitted is not None:
-            gains = tuple(new - old for new, old in zip(score_solution(task.dense, found), start, strict=True))
+            gains = tuple(map(sub, score_solution(task.dense, found), start))
             return RepairResult(admitted, gains, status == cp_model.OPTIMAL and not model.unsure, work=work)
         model.exclude(found)
         if work >= task.work or time.monotonic() >= end:

@@ -10,7 +10,7 @@ Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,7 +82,7 @@ class _AreaRoom:
         #: int64, shape (lots, areas): pods that stand there.
         self.counts: IntArray = np.zeros_like(self.fits)
         shapes = np.array([lot.shape for lot in lots])
-        self._alike = [shapes == shape for shape in shapes]
+        self._alike: BoolArray = shapes[:, None] == shapes
         state.work += STEP + len(self._area) * (len(rows) + len(kinds))
 
     def _by_area(self, amounts: IntArray) -> IntArray:
@@ -598,17 +598,25 @@ def place_communicating(state: GreedyState, items: Sequence[tuple[int, int]], wa
     """Place pods that call and are called, (class, pods), under ``whole`` all or none; the classes of those without a
     place.
     """
-    alone = [item for item in items if state.dense.classes[item[0]].neighbours >= 0]
-    mark, lots = state.mark(), lots_of(state, [item for item in items if item not in alone])
-    drafts = drafts_of(state, lots, way, whole) if lots else []
-    left = carry_out(state, lots, drafts[0], way) if drafts else [index for lot in lots for index in lot.classes]
+    mark = state.mark()
     # What pods around them ask, and they of these, areas do not say.
+    alone = [item for item in items if state.dense.classes[item[0]].neighbours >= 0]
+    left = _place_by_area(state, lots_of(state, [item for item in items if item not in alone]), way, whole)
     ordered = sorted(alone, key=lambda item: state.depth(item[0]))
-    left += [index for index, count in ordered for _ in range(count) if not place_one(state, index, way)]
+    left += [index for index in _each_pod(ordered) if not place_one(state, index, way)]
     if left and whole:
         state.undo(mark)
-        return [index for index, count in items for _ in range(count)]
+        return list(_each_pod(items))
     return left
+
+
+def _each_pod(items: Iterable[tuple[int, int]]) -> Iterator[int]:
+    return (index for index, count in items for _ in range(count))
+
+
+def _place_by_area(state: GreedyState, lots: Sequence[_Lot], way: Way, whole: bool) -> list[int]:
+    drafts = drafts_of(state, lots, way, whole) if lots else []
+    return carry_out(state, lots, drafts[0], way) if drafts else [index for lot in lots for index in lot.classes]
 
 
 def drafts_of(state: GreedyState, lots: Sequence[_Lot], way: Way, whole: bool) -> list[list[_AreaShare]]:

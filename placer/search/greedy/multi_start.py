@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, takewhile
 from math import inf
 from typing import TypeVar
 
@@ -537,8 +537,7 @@ class _GreedySearch:
 
 def _cautious(dense: Dense, deadline: Deadline) -> Solution:
     """Place only what cannot make worse the values that come before the placed pods in the policy."""
-    names = [name for name, _ in dense.criteria]
-    before = names[: next((place for place, name in enumerate(names) if name in MAXIMISED), len(names))]
+    before = [name for name, _ in takewhile(lambda each: each[0] not in MAXIMISED, dense.criteria)]
     groups: Sequence[int] = range(len(dense.groups))
     if "locality" in before:
         wanted = {dense.classes[index].group for each in dense.scopes if each.wanted for index in each.classes}

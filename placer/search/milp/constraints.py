@@ -16,7 +16,7 @@ from placer.problem import HostPort
 from placer.search.milp.flows import Flows
 from placer.search.milp.neighbour_variables import NeighbourVariables
 from placer.search.milp.variables import Linear, MilpVariables, Variable
-from placer.search.milp.zones import ByCrowd, ByZone, Zones
+from placer.search.milp.zones import ByCrowd, ByZone, ZoneRows
 
 __all__ = ["MilpConstraints"]
 
@@ -25,7 +25,11 @@ class MilpConstraints:
     """Adds every rule to the program of ``variables``; C3 and C4 are in the variables and the arrays."""
 
     def __init__(
-        self, variables: MilpVariables, flows: Flows | None, zones: Zones, neighbours: NeighbourVariables | None = None
+        self,
+        variables: MilpVariables,
+        flows: Flows | None,
+        zones: ZoneRows,
+        neighbours: NeighbourVariables | None = None,
     ) -> None:
         self.variables, self.flows, self.zones, self.neighbours = variables, flows, zones, neighbours
         self.dense, self.program = variables.dense, variables.program

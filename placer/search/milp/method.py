@@ -15,7 +15,7 @@ from placer.search.milp.neighbour_variables import NeighbourVariables
 from placer.search.milp.objective import MilpObjective
 from placer.search.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
 from placer.search.milp.variables import CountBounds, Linear, MilpVariables, Values
-from placer.search.milp.zones import Zones, plans_of, size_of_plans
+from placer.search.milp.zones import ZoneRows, plans_of, size_of_plans
 
 __all__ = ["MOST_VARIABLES", "TOLERANCE", "MilpModel", "search"]
 
@@ -53,7 +53,7 @@ class MilpModel:
         self.variables = MilpVariables(bounds)
         self.program = self.variables.program
         self.flows = None if dense.network is None else Flows(self.variables, dense.network)
-        self.zones = Zones(self.variables, plans)
+        self.zones = ZoneRows(self.variables, plans)
         self.neighbours = None if dense.neighbours is None else NeighbourVariables(self.variables, dense.neighbours)
         MilpConstraints(self.variables, self.flows, self.zones, self.neighbours).add()
         self.objective = MilpObjective(self.variables, self.flows)

@@ -23,7 +23,7 @@ from placer.arrays.packed_kubelet import PackedKubelet, State, Units
 from placer.search.events import TooLarge
 from placer.search.milp.variables import Linear, MilpVariables, Values, Variable
 
-__all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Plan", "PodKind", "Zones", "plans_of", "size_of_plans"]
+__all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Plan", "PodKind", "ZoneRows", "plans_of", "size_of_plans"]
 
 #: More crowds than this are not looked at: each is a search for an order. Equal nodes are looked at once.
 MOST_CROWDS = 20_000
@@ -143,7 +143,7 @@ def _taken(units: Units, resources: int) -> list[int]:
     return found
 
 
-class Zones:
+class ZoneRows:
     """Counts by zone, and crowds: e[n, k, z] and p[n, j] of ``models/milp.md``."""
 
     def __init__(self, variables: MilpVariables, plans: dict[int, Plan]) -> None:

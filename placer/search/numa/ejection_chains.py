@@ -176,7 +176,7 @@ class _EjectionChains:
         if not fixed:
             return
         index, second = self.chance.choice(fixed), self.chance.choice(list(bins.order))
-        for others in self._partners_of(index, node, second) if second != node else ():
+        for others in self._partners_of(index, node, second):
             left = self._more_fixed(index, node, others, second)
             if left > 0 or (left == 0 and self.chance.random() > 0.3):
                 continue
@@ -188,6 +188,8 @@ class _EjectionChains:
         return sum(part(each, second) - part(each, node) for each in others) - int(part(index, second))
 
     def _partners_of(self, index: int, node: int, second: int) -> Iterator[tuple[int, ...]]:
+        if second == node:
+            return
         pods = self.bins.order[second]
         yield from ((other,) for other in self.chance.sample(pods, len(pods)))
         units = self.facts.units(index, node)

@@ -8,6 +8,7 @@ in where they are limited. All others stay where they are, or are swapped as a w
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -57,17 +58,16 @@ class ExchangeFacts:
         self.dense, self.numa = dense, dense.numa
         names = sorted({name for kubelet in self.numa.kubelets for name in kubelet.resources})
         self.zone_width = len(names)
-        column = {name: number for number, name in enumerate(names)}
-        self.columns = [[column[name] for name in kubelet.resources] for kubelet in self.numa.kubelets]
+        self.columns = [list(map(names.index, kubelet.resources)) for kubelet in self.numa.kubelets]
         self.asked = np.zeros((len(dense.classes), len(names) + len(dense.resources)), dtype=np.int64)
         self.asked[:, len(names) :] = dense.requests
         self.open: BoolArray = self.numa.kind >= 0
         self.open[list(self.numa.held)] = False
         self.sort: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         self.allowed = self._allowed(partial.where)
-        keys = [(dense.groups[one.group].priority, one.weight) for one in dense.classes]
-        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-        self.worth = np.array([ranks[key] for key in keys], dtype=np.int64)
+        worth = [(dense.groups[one.group].priority, one.weight) for one in dense.classes]
+        ranks = sorted(set(worth))
+        self.worth = np.array([bisect_left(ranks, each) for each in worth], dtype=np.int64)
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
         self.lone = np.array([sizes[each.group] == 1 for each in dense.classes], dtype=bool)
         welcome = [self._welcome(index, partial.placed) for index in range(len(dense.classes))]

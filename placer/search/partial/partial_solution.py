@@ -232,11 +232,8 @@ class PartialSolution:
 
         Where the kubelet takes them in any order there is room for one more at a time.
         """
-        crowds = (
-            self.on if index in near else {node: self.on[node] for each in near for node in self.where.get(each, ())}
-        )
-        for node, there in crowds.items():
-            if self._aligned(index, node) and any(each != index and self._aligned(each, node) for each in there):
+        for node in self.on if index in near else set(self.nodes_of(near)):
+            if self._aligned(index, node) and any(self._aligned(each, node) for each in self.on[node].keys() - {index}):
                 here, numa = slice(node, node + 1) if nodes is None else nodes == node, self.dense.numa
                 free = numa is None or numa.in_any_order(
                     node, [*numa.pods(node, self.on[node].items()), numa.of(index, node)]
@@ -264,7 +261,7 @@ class PartialSolution:
         """
         dense = self.dense
         pods = dense.classes[index]
-        if pods.host_ports or pods.zones >= 0 or pods.neighbours >= 0:
+        if pods.tied:
             return Mobility.FIXED
         scopes = [dense.groups[pods.group].scope]
         if pods.sub_group >= 0:

@@ -113,16 +113,19 @@ class Communication:
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         #: O3 of what is placed now, AppGroup by AppGroup, pairs of two running pods left out.
         self.costs = dict.fromkeys((network.workloads[call.origin].app for call in network.calls), 0)
-        for workload, each in enumerate(network.workloads):
+        self._count_running()
+        self.room = calls.room.copy()  # it is what is left beside pairs of running pods
+        self.bound = [dict(each) for each in self.placed]
+        self._kept = self.surplus.copy() if network.majority else self.surplus
+
+    def _count_running(self) -> None:
+        for workload, each in enumerate(self.calls.network.workloads):
             for node, area, count in each.bound:
                 self.count_in(workload, area, count)
                 if node >= 0:
                     self.on[workload][node] += count
             for _, area, count in each.leaving:
                 self.held[workload][area] += count
-        self.room = calls.room.copy()  # it is what is left beside pairs of running pods
-        self.bound = [dict(each) for each in self.placed]
-        self._kept = self.surplus.copy() if network.majority else self.surplus
 
     def take(self, workload: int, node: int, count: int) -> None:
         """Count pods in on a node, or out where ``count`` is negative."""

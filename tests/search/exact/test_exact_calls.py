@@ -13,7 +13,7 @@ from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.problem.reading import read
 from placer.search.events import TooLarge
-from placer.search.exact import method as search
+from placer.search.exact import method
 from placer.search.exact.method import ExactModel
 from placer.search.exact.node_sets import make_node_sets
 from placer.search.exact.variables import make_bundles
@@ -113,8 +113,8 @@ def test_a_model_whose_calls_are_too_many_is_refused(monkeypatch: pytest.MonkeyP
     model = ExactModel(dense)
     assert model.calls is not None
     size = 2 * 8 + model.calls.count
-    monkeypatch.setattr(search, "MOST_VARIABLES", size)
+    monkeypatch.setattr(method, "MOST_VARIABLES", size)
     ExactModel(dense)
-    monkeypatch.setattr(search, "MOST_VARIABLES", size - 1)
+    monkeypatch.setattr(method, "MOST_VARIABLES", size - 1)
     with pytest.raises(TooLarge, match=f"^{size:,} variables, at most {size - 1:,}$"):
         ExactModel(dense)

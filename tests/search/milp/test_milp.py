@@ -22,8 +22,7 @@ from placer.cli import main
 from placer.problem.reading import read
 from placer.problem.result import Termination, Verdict
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
-from placer.search.milp import method as search
-from placer.search.milp import solvers
+from placer.search.milp import method, solvers
 from placer.search.milp.method import MilpModel
 from placer.search.milp.solvers import SolveStatus, ask, complaint, make_solver, proves, solve_status
 from placer.search.milp.variables import BASE, LARGEST, Linear, PulpProgram
@@ -44,7 +43,7 @@ def competing() -> Dense:
 
 def told(dense: Dense, **options: object) -> tuple[str, list[Event]]:
     events: list[Event] = []
-    return search.search(dense, replace(SearchOptions(), **options), events.append), events  # type: ignore[arg-type]
+    return method.search(dense, replace(SearchOptions(), **options), events.append), events  # type: ignore[arg-type]
 
 
 # -------------------------------------------------------------------------------------------------------------- numbers
@@ -103,9 +102,9 @@ def test_numbers_beyond_doubles_are_refused() -> None:
 
 
 def test_a_model_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MOST_VARIABLES", 8)
+    monkeypatch.setattr(method, "MOST_VARIABLES", 8)
     assert told(competing()) == ("finished", [])
-    monkeypatch.setattr(search, "MOST_VARIABLES", 9)
+    monkeypatch.setattr(method, "MOST_VARIABLES", 9)
     assert told(competing())[0] == "proved"
 
 
@@ -252,7 +251,7 @@ def test_a_program_that_crashes_under_a_limit_found_nothing(monkeypatch: pytest.
 
 
 def test_a_solver_that_denies_every_solution_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = search
+    module = method
     monkeypatch.setattr(module, "ask", lambda *_: SolveStatus.IMPOSSIBLE)
     with pytest.raises(RuntimeError, match="HiGHS finds no solution for admitted, where there is one"):
         told(competing())
@@ -260,7 +259,7 @@ def test_a_solver_that_denies_every_solution_is_not_believed(monkeypatch: pytest
 
 @pytest.mark.parametrize("ended", [SolveStatus.NOTHING, SolveStatus.FOUND])
 def test_what_is_not_optimal_is_not_proved(ended: SolveStatus, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = search
+    module = method
     monkeypatch.setattr(module, "ask", lambda solver, problem: ask(solver, problem) and ended)
     word, events = told(competing())
     assert word == "time"
@@ -272,7 +271,7 @@ def test_a_solver_that_keeps_a_gap_proves_nothing(monkeypatch: pytest.MonkeyPatc
     assert proves("HiGHS")
     assert proves("COIN_CMD")
     assert not proves("GLPK_CMD")
-    module = search
+    module = method
     monkeypatch.setattr(module, "proves", lambda _: False)
     word, events = told(competing())
     assert word == "finished"

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.arrays import Dense
-from placer.arrays.admission_orders import Ordering, Orders
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.numa import DenseNuma
 from placer.problem import Instance
@@ -22,8 +21,7 @@ from placer.problem.numa import NumaDemand, NumaNode
 from placer.problem.placement import Score
 from placer.rules import verify
 from placer.search.events import Event, SearchOptions, TooLarge
-from placer.search.milp import method as search
-from placer.search.milp import zones
+from placer.search.milp import method, zones
 from placer.search.milp.method import MilpModel
 from placer.search.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.search.numa.binding_order import aligned
@@ -272,14 +270,14 @@ def test_crowds_of_equal_hardware_depend_on_what_is_available() -> None:
 
 def told(dense: Dense) -> tuple[str, list[Event]]:
     events: list[Event] = []
-    return search.search(dense, SearchOptions(), events.append), events
+    return method.search(dense, SearchOptions(), events.append), events
 
 
 def test_zones_count_among_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two classes on one node, two kinds in two zones."""
-    monkeypatch.setattr(search, "MOST_VARIABLES", 5)
+    monkeypatch.setattr(method, "MOST_VARIABLES", 5)
     assert told(make_dense(ordered().instance())) == ("finished", [])
-    monkeypatch.setattr(search, "MOST_VARIABLES", 6)
+    monkeypatch.setattr(method, "MOST_VARIABLES", 6)
     assert told(make_dense(ordered().instance()))[0] == "proved"
 
 
@@ -297,7 +295,7 @@ def test_too_many_crowds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_orders_that_nobody_can_tell_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crowd is not left out because the search for its order was given up: what is proved then would not be so."""
     dense = make_dense(assigned().instance())
-    monkeypatch.setattr(DenseNuma, "_known", lambda *_: Ordering(Orders.NONE, None, proved=False))
+    monkeypatch.setattr(DenseNuma, "_known", lambda *_: (None, False))
     with pytest.raises(TooLarge, match="numa: too many orders of 1 pods"):
         MilpModel(dense)
     assert told(dense) == ("finished", [])
@@ -307,5 +305,5 @@ def test_what_is_dealt_out_but_finds_no_order_is_not_an_answer(monkeypatch: pyte
     """By zone the program needs no order; where none is found in time for what it says, that is not shown."""
     dense = make_dense(ordered().instance())
     assert told(dense)[0] == "proved"
-    monkeypatch.setattr(DenseNuma, "_known", lambda *_: Ordering(Orders.NONE, None, proved=False))
+    monkeypatch.setattr(DenseNuma, "_known", lambda *_: (None, False))
     assert told(dense) == ("finished", [])

@@ -330,8 +330,7 @@ class _PackingReader:
 
     def _plain(self, index: int) -> bool:
         one = self._dense.classes[index]
-        tied = one.host_ports or one.zones >= 0 or one.neighbours >= 0 or index in self._dense.workload_of
-        return not tied and bool(one.request.any())
+        return not one.tied and index not in self._dense.workload_of and bool(one.request.any())
 
     def _needs_all(self, number: int) -> bool:
         dense, group = self._dense, self._dense.groups[number]
