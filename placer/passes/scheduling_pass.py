@@ -66,7 +66,7 @@ from placer.passes.cluster.reading.rejections import (
 )
 from placer.passes.cluster.reading.snapshot import Snapshot, take
 from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
-from placer.passes.cluster.reading.views import Rejection, Workload
+from placer.passes.cluster.reading.views import Rejection, WorkloadKey
 from placer.passes.cluster.writing.breaker import Breaker, patient
 from placer.passes.cluster.writing.cache_feed import CacheFeed
 from placer.passes.cluster.writing.controllers import ControllerReport, write_controlled
@@ -93,8 +93,8 @@ __all__ = [
     "Pass",
     "PassOptions",
     "PassReport",
+    "PassSession",
     "ReadCluster",
-    "Session",
     "add_up",
     "bind_also",
     "bind_placement",
@@ -184,7 +184,7 @@ class ReadCluster:
     snapshot: Snapshot
     instance: Instance
     cache: SchedulerCache
-    workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
+    workloads: Mapping[WorkloadKey, RejectedWorkload] = field(default_factory=dict)
     cooling: frozenset[str] = frozenset()
     half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
@@ -287,7 +287,7 @@ def leader_identity(identifier: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class PassSession:
     """A pass under way: its cluster, and what stops and shows it.
 
     Parameters
@@ -313,11 +313,11 @@ class Session:
 
 
 #: What a pass does once it has the Lease.
-MakePass = Callable[[Session, Pass], None]
+MakePass = Callable[[PassSession, Pass], None]
 
 
 def run_pass(
-    session: Session, done: Pass, *, leading: LeaderElector | None = None, make: MakePass | None = None
+    session: PassSession, done: Pass, *, leading: LeaderElector | None = None, make: MakePass | None = None
 ) -> None:
     """Make one pass; one that writes, as the holder of the Lease, or not at all.
 
@@ -357,13 +357,13 @@ def run_pass(
                 _lead(replace(session, start=session.start + done.seconds["lease"]), done, elector, make)
 
 
-def _lead(session: Session, done: Pass, elector: LeaderElector, make: MakePass) -> None:
+def _lead(session: PassSession, done: Pass, elector: LeaderElector, make: MakePass) -> None:
     done.leader, done.elector = elector.holder, elector
     if elector.paused is None:
         make(session, done)
 
 
-def make_pass(session: Session, done: Pass) -> None:
+def make_pass(session: PassSession, done: Pass) -> None:
     """Make a pass while nothing says that the Lease is lost."""
     options, client = done.options, session.client
     client.until = session.start + options.time_limit if options.time_limit is not None else None
@@ -396,7 +396,7 @@ def make_pass(session: Session, done: Pass) -> None:
     end_pass(session, done)
 
 
-def _express_lane(session: Session, done: Pass, read: ReadCluster, begin: Callable[[], None]) -> ExpressLane | None:
+def _express_lane(session: PassSession, done: Pass, read: ReadCluster, begin: Callable[[], None]) -> ExpressLane | None:
     arrivals = done.loop.arrivals
     if arrivals is None or done.options.dry_run or done.options.most is not None:
         return None
@@ -416,7 +416,7 @@ def _express_lane(session: Session, done: Pass, read: ReadCluster, begin: Callab
     )
 
 
-def place_moved(session: Session, done: Pass, read: ReadCluster) -> None:
+def place_moved(session: PassSession, done: Pass, read: ReadCluster) -> None:
     """Bind replacements of moved pods in their reserved places; others wait like any pod."""
     units = read.reserved.made
     placement = admitted(read.instance, [{key: node for unit in units for key, node in unit.items()}])
@@ -435,7 +435,7 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
     done.bound.plan = done.bound.plan.after(plan)
 
 
-def bind_placement(session: Session, done: Pass, read: ReadCluster, placement: Placement) -> None:
+def bind_placement(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
     """Bind a placement without disruption in the cluster as it was read last, and write the status."""
     with CacheFeed(session.client) as feed:
         feed.open(read.snapshot)
@@ -448,14 +448,14 @@ def bind_placement(session: Session, done: Pass, read: ReadCluster, placement: P
             _write_status(session, done)
 
 
-def bind_also(session: Session, done: Pass, read: ReadCluster, placement: Placement) -> None:
+def bind_also(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
     """Bind as :func:`bind_placement`, and keep the outcome of earlier bindings."""
     before = done.bound
     bind_placement(session, done, read, placement)
     add_up(done, before.plan, before.gangs)
 
 
-def end_pass(session: Session, done: Pass) -> None:
+def end_pass(session: PassSession, done: Pass) -> None:
     """Raise the cause where a pass ended too early."""
     done.report.interrupted = session.stop.is_set()
     trouble = done.elector.lost
@@ -466,7 +466,7 @@ def end_pass(session: Session, done: Pass) -> None:
 
 
 def read_cluster(
-    session: Session, done: Pass, lists: Reflectors | None = None, feed: CacheFeed | None = None
+    session: PassSession, done: Pass, lists: Reflectors | None = None, feed: CacheFeed | None = None
 ) -> ReadCluster:
     """The cluster with the state of earlier passes; a feed fills the cache from the time of reading."""
     options, client = done.options, session.client
@@ -516,7 +516,7 @@ def read_cluster(
     return read
 
 
-def _taken(session: Session, done: Pass, lists: Reflectors | None) -> Snapshot:
+def _taken(session: PassSession, done: Pass, lists: Reflectors | None) -> Snapshot:
     served, facts = (lists.served(), lists.kept) if lists is not None else (None, None)
 
     def progress(name: str, count: int) -> None:
@@ -579,7 +579,7 @@ def keep_record(
     client: Client,
     done: Pass,
     gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[Workload, RejectedWorkload],
+    workloads: Mapping[WorkloadKey, RejectedWorkload],
     disruption: RecordedDisruption | None = None,
     unanswered: UnansweredPods | None = None,
 ) -> None:
@@ -667,7 +667,7 @@ def _earlier_answer(done: Pass) -> Result | None:
     return earlier[1]
 
 
-def _bind(session: Session, done: Pass, read: ReadCluster, lane: ExpressLane | None = None) -> None:
+def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane | None = None) -> None:
     """Carry the plan out, after the bindings of the express lane."""
     if done.result is not None and done.result.termination is Termination.INTERRUPTED:
         session.stop.set()
@@ -693,7 +693,9 @@ def _bind(session: Session, done: Pass, read: ReadCluster, lane: ExpressLane | N
             _roll_back(session, done, read)
 
 
-def _carry_out(session: Session, done: Pass, read: ReadCluster, plan: BindingPlan) -> tuple[Breaker, list[GangOutcome]]:
+def _carry_out(
+    session: PassSession, done: Pass, read: ReadCluster, plan: BindingPlan
+) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
     breaker, elector = Breaker(session.client, done.options.binding.grace, methods), done.elector
     answered = partial(session.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
@@ -712,7 +714,7 @@ def _carry_out(session: Session, done: Pass, read: ReadCluster, plan: BindingPla
     )
 
 
-def _roll_back(session: Session, done: Pass, read: ReadCluster) -> None:
+def _roll_back(session: PassSession, done: Pass, read: ReadCluster) -> None:
     options, bound, elector = done.options, done.bound, done.elector
     now = server_time(session.client)
     record = done.loop.ages.steady(done.record.gangs, now)
@@ -747,7 +749,7 @@ def _roll_back(session: Session, done: Pass, read: ReadCluster) -> None:
         done.report.troubles.append(str(error))
 
 
-def _write_status(session: Session, done: Pass) -> None:
+def _write_status(session: PassSession, done: Pass) -> None:
     """Write the status of pods and gangs; in a loop the teller does while the next pass begins."""
     options, read, elector = done.options, done.read, done.elector
     if done.result is None or read is None:
@@ -771,7 +773,7 @@ def _write_status(session: Session, done: Pass) -> None:
         done.report.status = write_news(server, name, news, options.status, session.stop.is_set, gates=options.gates)
 
 
-def _write_controlled(session: Session, done: Pass) -> None:
+def _write_controlled(session: PassSession, done: Pass) -> None:
     options, result, read = done.options, done.result, done.read
     if options.controllers and result is not None and read is not None:
         with done.step("controllers"):
