@@ -399,6 +399,7 @@ def _faults(written: Mapping[str, object]) -> Iterator[str]:
         if written.get(each.key) is not None:
             yield from (f"{each.key}{place}: {text}" for place, text in each.faults(written[each.key]))
     keys = [*_HEAD, *(each.key for each in _ALL)]
-    for key in (each for each in written if each not in keys):
-        like = found_like(key, keys)
-        yield f"{key}: found a key that there is not, expected one that is a flag of `placer run`{like}"
+    for key in written:
+        if key not in keys:
+            like = found_like(key, keys)
+            yield f"{key}: found a key that there is not, expected one that is a flag of `placer run`{like}"

@@ -585,8 +585,9 @@ class _RoomMaker:
         result = self.done.result
         if result is None or self._is_same(result):
             return
-        groups, left = result.instance.groups, set(self.done.read.half_bound if self.done.read is not None else ())
-        left |= {pod.group for pod in result.instance.pending if pod.group is not None and pod.never_preempts}
+        groups = result.instance.groups
+        left: set[GroupKey | None] = {pod.group for pod in result.instance.pending if pod.never_preempts}
+        left.update(self.done.read.half_bound if self.done.read is not None else ())
         helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in left]
         first = sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))
         turns = {key: turn for turn, key in enumerate(taking_turns(first, attrgetter("namespace")))}

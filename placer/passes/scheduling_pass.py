@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from placer.answers.document import placement_document
 from placer.answers.solving import solve
 from placer.base.errors import ClusterError, NothingFound
 from placer.base.words import counted
-from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.passes.cluster.planning.disruption_plan import DisruptionReport
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import (
@@ -485,12 +486,10 @@ def read_cluster(
             done.began += now - datetime.now(UTC)
         workloads = remembered(record.workloads, found, options.cool_down, now)
         cooling = cooling_nodes(workloads, options.cool_down, now)
-        others = [each for each in record.disruption.reservations if each.made_by != done.identifier]
-        kept, reserved = with_reservations(taken, others, now)
-        held = record.disruption.held
-        held = held if held is not None and held.made_by != done.identifier else None
+        others = record.disruption.of_others(done.identifier)
+        kept, reserved = with_reservations(taken, others.reservations, now)
         apart, waiting = kept_off(workloads, cooling), waiting_workloads(workloads, now)
-        made = prepared(guarded(kept, options.guards), cooling, record.gangs, now, waiting, held, apart)
+        made = prepared(guarded(kept, options.guards), cooling, record.gangs, now, waiting, others.held, apart)
         reasons: Mapping[GroupKey, Reason] = {}
         if options.holds:
             decide = partial(_decided_first, options)
@@ -723,30 +722,40 @@ def _roll_back(session: PassSession, done: Pass, read: ReadCluster) -> None:
     go, anew = next_to_go(read.instance, ours, read.half_bound, record, patience, now, options.binding.grace)
     before = bound.gangs
 
-    def forbidden() -> str | None:
-        return elector.lost or elector.paused or ("the pass was to end" if session.stop.is_set() else None)
-
-    alone = surpluses(read.instance, before, go)
+    alone, forbidden = surpluses(read.instance, before, go), partial(_why_not_to_roll_back, session, elector)
     gangs = roll_back_in_turn(patient(session.client), read.snapshot, before, go, forbidden, alone)
     loop, uids = done.loop.arrivals is not None, read.cache.unanswered()
-    planned = (bind for batch in bound.plan.batches for bind in batch.bindings if bind.by_release)
-    not_released = [bind for bind in planned if not read.cache.is_held(bind)]
+    not_released = _not_released(bound.plan, read.cache)
     after = recorded_after(gangs, record, anew, now, not_released, digests(uids) if loop else ())
     not_taken = not_bound(read.snapshot, given_up(before, gangs), now)
     news = (*read.cache.rejected.values(), *not_taken, *unsteady(read.workloads, read.cache.unsteady, now))
     workloads = remembered(read.workloads, news, options.cool_down, now)
     bound.gangs = [told_when(gang, after.get(gang.key), options.patience) for gang in gangs]
-    silent, trouble = UnansweredPods(), None
-    if options.cool_down > 0 or loop:  # rejections are remembered, or the loop has waited for no kubelet
-        heard_between = options.every is not None
-        silent, trouble = unanswered_after(done.record, read.snapshot, uids, heard_between=heard_between)
-    done.report.troubles += [trouble] if trouble is not None else []
+    silent = _unanswered(done, read, uids)
     if elector.lost is not None:  # what another pass may have recorded since counts
         return
     try:
         keep_record(session.client, done, after, workloads, unanswered=silent)
     except ClusterError as error:  # the next pass finds out by itself
         done.report.troubles.append(str(error))
+
+
+def _why_not_to_roll_back(session: PassSession, elector: LeaderElector | NoElection) -> str | None:
+    return elector.lost or elector.paused or ("the pass was to end" if session.stop.is_set() else None)
+
+
+def _not_released(plan: BindingPlan, cache: SchedulerCache) -> list[PlannedBinding]:
+    planned = chain.from_iterable(batch.bindings for batch in plan.batches)
+    return [bind for bind in planned if bind.by_release and not cache.is_held(bind)]
+
+
+def _unanswered(done: Pass, read: ReadCluster, uids: Collection[str]) -> UnansweredPods:
+    if done.options.cool_down <= 0 and done.loop.arrivals is None:
+        return UnansweredPods()  # no rejections are remembered, and the pass itself waits for kubelets
+    heard_between = done.options.every is not None
+    silent, trouble = unanswered_after(done.record, read.snapshot, uids, heard_between=heard_between)
+    done.report.troubles += [trouble] if trouble is not None else []
+    return silent
 
 
 def _write_status(session: PassSession, done: Pass) -> None:

@@ -49,14 +49,15 @@ def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
         Path of every field that the controller may write to its value; None: absent.
     """
     owners = {path: frozenset(_owners(stored, path)) for path in wanted}
-    free = {path for path, found in owners.items() if found <= {_OURS}}
-    given = _given({path: wanted[path] for path in wanted if path in free})
-    differs = [path for path, value in _given(wanted).items() if _value(stored, path) != value]
-    owned = {path for path, found in owners.items() if _OURS in found}
-    others = {path: sorted(name for name, _ in owners[path] - {_OURS}) for path in differs if path not in free}
-    left = tuple(f"{'.'.join(path)} ({', '.join(names)})" for path, names in others.items())
-    is_kept = free.isdisjoint(differs) and owned <= given.keys()
+    given = _given({path: value for path, value in wanted.items() if owners[path] <= {_OURS}})
+    differs = frozenset(path for path, value in _given(wanted).items() if _value(stored, path) != value)
+    left = tuple(_left(path, owners[path]) for path in wanted if path in differs - given.keys())
+    is_kept = differs.isdisjoint(given) and not any(_OURS in owners[path] for path in wanted.keys() - given.keys())
     return FieldUpdate(None if is_kept else _configuration(stored, given), left)
+
+
+def _left(path: Path, owners: frozenset[tuple[str, str]]) -> str:
+    return f"{'.'.join(path)} ({', '.join(sorted(name for name, _ in owners - {_OURS}))})"
 
 
 def _given(wanted: Mapping[Path, Any]) -> dict[Path, Any]:

@@ -233,6 +233,12 @@ class RecordedDisruption:
         """The number of pods evicted since so long."""
         return sum(count for when, count in self.evictions if now - when < hour)
 
+    def of_others(self, identifier: str) -> RecordedDisruption:
+        """Without the room that the pass with this identifier holds itself."""
+        held = self.held if self.held is not None and self.held.made_by != identifier else None
+        reserved = tuple(each for each in self.reservations if each.made_by != identifier)
+        return RecordedDisruption(held, self.evictions, reserved)
+
 
 @dataclass(frozen=True, slots=True)
 class UnansweredPods:

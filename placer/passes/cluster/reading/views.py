@@ -265,7 +265,7 @@ class PodView(ObjectView):
         """The single node that its required node affinity names; None where there is none, or a choice."""
         affinity = (self.spec.affinity or {}).get("nodeAffinity") or {}
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-        terms = [each for each in required.get("nodeSelectorTerms") or () if each]
+        terms = filter(None, required.get("nodeSelectorTerms") or ())
         names = [_only_names(each) for each in terms if each.get("matchExpressions") or each.get("matchFields")]
         return min(set.intersection(*names), default=None) if names else None
 
