@@ -392,11 +392,11 @@ class _YamlReader:
                 self._root_value(text, event)
             else:
                 self._value(event, depth)
+        self._end_mapping(start, keys, merged, event)
+
+    def _end_mapping(self, start: int, keys: set[str], merged: str | None, event: _Event) -> None:
         if merged is not None:
             self._add_merged(merged, keys, event)
-        self._end_mapping(start, keys, event)
-
-    def _end_mapping(self, start: int, keys: set[str], event: _Event) -> None:
         if keys:
             self._out[start + 1] = self._out[start + 1][1:]  # the first comma is one too many
         self._out.append("}")
