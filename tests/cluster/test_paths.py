@@ -108,7 +108,7 @@ def _paths(tree: ast.AST) -> Iterator[ast.JoinedStr]:
                 yield node
 
 
-@pytest.mark.parametrize("package", ["cluster", "preflight"])
+@pytest.mark.parametrize("package", ["passes/cluster", "passes/preflight"])
 def test_names_in_paths_are_checked_wherever_one_is_made(package: str) -> None:
     found = 0
     for file in sorted((ROOT / package).rglob("*.py")):
@@ -117,4 +117,4 @@ def test_names_in_paths_are_checked_wherever_one_is_made(package: str) -> None:
                 if "name" in ast.unparse(part).lower():
                     found += 1
                     assert ast.unparse(part).startswith("segment("), f"{file.name}:{path.lineno}: {ast.unparse(path)}"
-    assert found >= {"cluster": 12, "preflight": 2}[package]
+    assert found >= {"passes/cluster": 12, "passes/preflight": 2}[package]
