@@ -9,7 +9,7 @@ from typing import Any
 from placer.answers.solving import solve
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.preempt_pass import _RoomMaker
-from placer.passes.scheduling_pass import Pass, PassOptions, ReadCluster, Session, lasting_answer
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, ReadCluster, lasting_answer
 from placer.problem import GroupKey
 from tests.support import instance_of, node, pod
 
@@ -31,7 +31,7 @@ def searched(seconds: float, priority: int) -> Pass:
     done.read = ReadCluster(snapshot, instance, cache=None)  # type: ignore[arg-type]  # nothing is bound
     done.result = solve(instance, workers=1)
     client: Any = _Clock()
-    found = _RoomMaker(Session(client, threading.Event()), done)
+    found = _RoomMaker(PassSession(client, threading.Event()), done)
     assert found._plan(instance, GroupKey("", "default", "waits"), seconds) is None
     return done
 

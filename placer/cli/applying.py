@@ -63,13 +63,13 @@ def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
     """Make, show and carry out a plan under the Lease; not to its end: :class:`ClusterError`."""
     from placer.answers.progress import Progress
     from placer.passes.cluster import Client
-    from placer.passes.scheduling_pass import Pass, Session, run_pass
+    from placer.passes.scheduling_pass import Pass, PassSession, run_pass
 
     done = Pass(_pass_options(options))
     client = Client.connect(options.kubeconfig, options.context)
     signals = StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
-        session = Session(client, signals.stop, signals.gently, progress.phase, options.began)
+        session = PassSession(client, signals.stop, signals.gently, progress.phase, options.began)
         try:
             run_pass(session, done, make=make)
         finally:  # whatever happened, what was evicted is told

@@ -54,19 +54,19 @@ def configured(options: argparse.Namespace) -> argparse.Namespace:
     defaults: dict[str, Any] = options.defaults_of_keys
     given = {name: value for name, value in vars(options).items() if name in defaults}
     written, faults = read_configuration(options.config) if options.config is not None else ({}, [])
-    said = [(OPTIONS[name], value) for name, value in given.items() if value is not None]
-    faults += [f"{each.flag}: {text}" for each, value in said for _, text in each.faults(value)]
+    faults += _faults_of_flags(given)
     if faults:
         raise UsageError("; ".join(faults) if options.config is None else "\n  ".join(faults))
-    origins = {
-        name: Origin("flag", OPTIONS[name].flag)
-        if name in given
-        else Origin("file", f"{options.config}: {OPTIONS[name].key}")
-        if name in written
-        else _default_origin(name)
-        for name in defaults
-    }
+    origins = {name: _default_origin(name) for name in defaults}
+    origins |= {name: Origin("file", f"{options.config}: {OPTIONS[name].key}") for name in written}
+    origins |= {name: Origin("flag", OPTIONS[name].flag) for name in given}
     return argparse.Namespace(**{**vars(options), **defaults, **written, **given}, origins=origins)
+
+
+def _faults_of_flags(given: dict[str, Any]) -> Iterator[str]:
+    for name, value in given.items():
+        if value is not None:
+            yield from (f"{OPTIONS[name].flag}: {text}" for _, text in OPTIONS[name].faults(value))
 
 
 def _default_origin(name: str) -> Origin:

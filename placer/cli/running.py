@@ -155,7 +155,7 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
     from placer.answers.progress import Progress
     from placer.passes.preempt_pass import make_room_pass
-    from placer.passes.scheduling_pass import Pass, Session, run_pass
+    from placer.passes.scheduling_pass import Pass, PassSession, run_pass
 
     done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
@@ -166,7 +166,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
         inspection.begun(done)
         try:
-            session = Session(client, signals.stop, signals.gently, watch, options.began)
+            session = PassSession(client, signals.stop, signals.gently, watch, options.began)
             run_pass(session, done, make=make_room_pass)
         except KeyboardInterrupt:
             done.report.interrupted = True

@@ -16,7 +16,7 @@ from placer.base.deadline import duration
 from placer.base.text import found_like, shown
 from placer.search import METHODS
 
-__all__ = ["METHOD_HELP", "OPTIONS", "Kind", "Option", "parse_address", "read_configuration", "seconds_of"]
+__all__ = ["METHOD_HELP", "OPTIONS", "Form", "Setting", "parse_address", "read_configuration", "seconds_of"]
 
 METHOD_HELP = f"one of {', '.join(METHODS)} (default auto: never worse than greedy)"
 _DAY, _HOUR = 86400, 3600
@@ -65,8 +65,8 @@ def _names(text: str) -> list[str]:
     return [each.strip() for each in text.split(",")]
 
 
-class Kind(Enum):
-    """Kind of value, in words for messages."""
+class Form(Enum):
+    """Form of value, in words for messages."""
 
     SWITCH = "true or false"
     TEXT = "a text"
@@ -78,17 +78,17 @@ class Kind(Enum):
 
 
 #: Types of values but texts; a list of names that is empty fits none.
-_TYPES: Mapping[Kind, Any] = {Kind.SWITCH: bool, Kind.WHOLE: int, Kind.SECONDS: float, Kind.NAMES: ()}
-_READ: Mapping[Kind, Callable[[str], object]] = {Kind.PERIOD: seconds_of, Kind.ADDRESS: parse_address}
-_OF_FLAG = {Kind.WHOLE: int, Kind.SECONDS: duration, Kind.NAMES: _names}
-_METAVAR = {Kind.WHOLE: "N", Kind.SECONDS: "DURATION", Kind.PERIOD: "DURATION", Kind.ADDRESS: "ADDRESS"}
+_TYPES: Mapping[Form, Any] = {Form.SWITCH: bool, Form.WHOLE: int, Form.SECONDS: float, Form.NAMES: ()}
+_READ: Mapping[Form, Callable[[str], object]] = {Form.PERIOD: seconds_of, Form.ADDRESS: parse_address}
+_OF_FLAG = {Form.WHOLE: int, Form.SECONDS: duration, Form.NAMES: _names}
+_METAVAR = {Form.WHOLE: "N", Form.SECONDS: "DURATION", Form.PERIOD: "DURATION", Form.ADDRESS: "ADDRESS"}
 
 
-class Option(NamedTuple):
+class Setting(NamedTuple):
     """An option, by the name that argparse has for its flag; ``least`` and ``most`` are bounds of numbers."""
 
     name: str
-    kind: Kind
+    kind: Form
     help: str
     default: Any = None
     metavar: str | None = None
@@ -111,7 +111,7 @@ class Option(NamedTuple):
     @property
     def expected(self) -> str:
         """Its values in words."""
-        if self.choices and self.kind is Kind.TEXT:
+        if self.choices and self.kind is Form.TEXT:
             return f"one of {', '.join(self.choices)}"
         if self.least is None:
             return self.kind.value
@@ -120,11 +120,11 @@ class Option(NamedTuple):
 
     def add_to(self, group: Any) -> None:
         """Add the flag to a parser, or a group of one."""
-        if self.kind is Kind.SWITCH:
+        if self.kind is Form.SWITCH:
             group.add_argument(self.flag, action="store_true", help=self.help)
             return
         known: dict[str, Any] = {"type": _OF_FLAG[self.kind]} if self.kind in _OF_FLAG else {}
-        if self.choices and self.kind is Kind.TEXT:
+        if self.choices and self.kind is Form.TEXT:
             known["choices"] = self.choices
         if self.name == "dry_run":
             known |= {"nargs": "?", "const": "client"}
@@ -134,7 +134,7 @@ class Option(NamedTuple):
 
     def read(self, value: Any) -> Any:
         """A value of a file; seconds may be a duration, and ``inf`` has no other form in JSON."""
-        if self.kind is not Kind.SECONDS:
+        if self.kind is not Form.SECONDS:
             return value
         if isinstance(value, str) and (value == "inf" or value[-1:].isalpha()):
             with suppress(ValueError):
@@ -144,7 +144,7 @@ class Option(NamedTuple):
     def faults(self, value: Any) -> Iterator[tuple[str, str]]:
         """The faults of a value: place in it, and text."""
         wrong = [("", value)]
-        if self.kind is Kind.NAMES and isinstance(value, list) and value:
+        if self.kind is Form.NAMES and isinstance(value, list) and value:
             wrong = [(f"[{at}]", each) for at, each in enumerate(value) if not self._is_text(each)]
         elif self._fits(self.read(value)):
             return
@@ -154,196 +154,196 @@ class Option(NamedTuple):
         return isinstance(value, str) and bool(value) and (not self.choices or value in self.choices)
 
     def _fits(self, value: Any) -> bool:
-        if not isinstance(value, _TYPES.get(self.kind, str)) or isinstance(value, bool) != (self.kind is Kind.SWITCH):
+        if not isinstance(value, _TYPES.get(self.kind, str)) or isinstance(value, bool) != (self.kind is Form.SWITCH):
             return False
         if self.kind in _READ:
             with suppress(ValueError):
                 return bool(_READ[self.kind](value))
             return False
-        if self.kind is Kind.TEXT:
+        if self.kind is Form.TEXT:
             return self._is_text(value)
         return self.least is None or bool(self.least <= value and (self.most is None or value <= self.most))
 
 
 _ALL = (
-    Option(
+    Setting(
         "kubeconfig",
-        Kind.TEXT,
+        Form.TEXT,
         "default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
         metavar="FILE",
         group="cluster",
     ),
-    Option("context", Kind.TEXT, "one of the kubeconfig's; default its current one", metavar="NAME", group="cluster"),
-    Option(
+    Setting("context", Form.TEXT, "one of the kubeconfig's; default its current one", metavar="NAME", group="cluster"),
+    Setting(
         "scheduler_name",
-        Kind.TEXT,
+        Form.TEXT,
         "whose pending pods are ours; '*', any scheduler's, only with --dry-run (default placer)",
         "placer",
         "NAME",
     ),
-    Option("strict", Kind.SWITCH, "findings are errors (exit 3): nothing is bound"),
-    Option("method", Kind.TEXT, METHOD_HELP, "auto", "METHOD", choices=METHODS, group="searching"),
-    Option("time_limit", Kind.SECONDS, "until the first binding (default 20)", 20.0, group="searching"),
-    Option(
+    Setting("strict", Form.SWITCH, "findings are errors (exit 3): nothing is bound"),
+    Setting("method", Form.TEXT, METHOD_HELP, "auto", "METHOD", choices=METHODS, group="searching"),
+    Setting("time_limit", Form.SECONDS, "until the first binding (default 20)", 20.0, group="searching"),
+    Setting(
         "namespace_budget",
-        Kind.TEXT,
+        Form.TEXT,
         "budget of each namespace: terms=N,resources=N,bytes=N, default or off",
         "default",
         "BUDGET",
         group="searching",
     ),
-    Option("workers", Kind.WHOLE, "solver threads (default: the cores there are)", group="searching"),
-    Option("seed", Kind.WHOLE, "default 0", 0, group="searching"),
-    Option(
+    Setting("workers", Form.WHOLE, "solver threads (default: the cores there are)", group="searching"),
+    Setting("seed", Form.WHOLE, "default 0", 0, group="searching"),
+    Setting(
         "dry_run",
-        Kind.TEXT,
+        Form.TEXT,
         "write nothing; =server: let the server try each binding and keep none",
         "",
         choices=("client", "server"),
         group="binding",
     ),
-    Option("bind_workers", Kind.WHOLE, "bindings at a time (default 16)", 16, None, 1, 256, group="binding"),
-    Option(
+    Setting("bind_workers", Form.WHOLE, "bindings at a time (default 16)", 16, None, 1, 256, group="binding"),
+    Setting(
         "gang_grace",
-        Kind.SECONDS,
+        Form.SECONDS,
         "how long a gang may go without another of its pods being bound, before it is given up (default 30)",
         *(30.0, None, 0, _HOUR),
         group="binding",
     ),
-    Option(
+    Setting(
         "half_bound_patience",
-        Kind.SECONDS,
+        Form.SECONDS,
         "how long a gang may be half-bound before its bound pods are deleted; inf: for ever (default 300)",
         *(300.0, None, 0),
         group="binding",
     ),
-    Option("roll_back", Kind.SWITCH, "the same as --half-bound-patience 0: at the end of the pass", group="binding"),
-    Option(
+    Setting("roll_back", Form.SWITCH, "the same as --half-bound-patience 0: at the end of the pass", group="binding"),
+    Setting(
         "settle",
-        Kind.SECONDS,
+        Form.SECONDS,
         "most seconds that a pass without --every waits for kubelets at the end (default 5)",
         *(5.0, None, 0, 600),
         group="binding",
     ),
-    Option(
+    Setting(
         "cool_down",
-        Kind.SECONDS,
+        Form.SECONDS,
         "how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); a "
         "workload that several kubelets reject is retried with back-off",
         *(300.0, None, 0, _DAY),
         group="binding",
     ),
-    Option(
+    Setting(
         "inqueue",
-        Kind.SWITCH,
+        Form.SWITCH,
         "move Pending PodGroups of our pods and Volcano jobs to Inqueue first; not where vc-scheduler runs",
         group="binding",
     ),
-    Option(
-        "namespaces", Kind.NAMES, "place pods of these namespaces alone (default all)", None, "NAME,...", group="guards"
+    Setting(
+        "namespaces", Form.NAMES, "place pods of these namespaces alone (default all)", None, "NAME,...", group="guards"
     ),
-    Option(
+    Setting(
         "node_selector",
-        Kind.TEXT,
+        Form.TEXT,
         "bind to nodes with these labels alone, as kubectl takes them: pool=batch,!spare (default all)",
         metavar="SELECTOR",
         group="guards",
     ),
-    Option(
+    Setting(
         "max_bindings",
-        Kind.WHOLE,
+        Form.WHOLE,
         "most pods bound in a pass, in whole gangs (default any number)",
         least=1,
         group="guards",
     ),
-    Option(
+    Setting(
         "max_evictions_per_hour",
-        Kind.WHOLE,
+        Form.WHOLE,
         "most pods evicted or moved within an hour, where the Policy's disruption has it so (default 0: none)",
         *(0, None, 0),
         group="making room",
     ),
-    Option(
+    Setting(
         "gone_within",
-        Kind.SECONDS,
+        Form.SECONDS,
         "how long a pass waits until evicted pods are gone, and moved ones were made again (default 30)",
         *(30.0, None, 0, _HOUR),
         group="making room",
     ),
-    Option(
+    Setting(
         "hold_room",
-        Kind.SECONDS,
+        Form.SECONDS,
         "how long room that was made is held for its gang by the passes that follow (default 600)",
         *(600.0, None, 0, _HOUR),
         group="making room",
     ),
-    Option(
+    Setting(
         "leader_elect_resource_namespace",
-        Kind.TEXT,
+        Form.TEXT,
         "of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
         "pod this runs in, else placer)",
         metavar="NAMESPACE",
         group="leader election",
     ),
-    Option(
+    Setting(
         "leader_elect_resource_name",
-        Kind.TEXT,
+        Form.TEXT,
         "of that Lease; the record is called NAME-gangs (default placer)",
         metavar="NAME",
         group="leader election",
     ),
-    Option(
-        "no_conditions", Kind.SWITCH, "leave conditions of pods and of Kubernetes' PodGroups alone", group="telling"
+    Setting(
+        "no_conditions", Form.SWITCH, "leave conditions of pods and of Kubernetes' PodGroups alone", group="telling"
     ),
-    Option("no_events", Kind.SWITCH, "write no Events", group="telling"),
-    Option(
-        "no_group_status", Kind.SWITCH, "leave Volcano's PodGroups alone, as where vc-scheduler runs", group="telling"
+    Setting("no_events", Form.SWITCH, "write no Events", group="telling"),
+    Setting(
+        "no_group_status", Form.SWITCH, "leave Volcano's PodGroups alone, as where vc-scheduler runs", group="telling"
     ),
-    Option(
+    Setting(
         "tell_limit",
-        Kind.SECONDS,
+        Form.SECONDS,
         "most seconds for all of this; the next pass writes the rest (default 20)",
         *(20.0, None, 0, _HOUR),
         group="telling",
     ),
-    Option(
+    Setting(
         "controllers",
-        Kind.NAMES,
+        Form.NAMES,
         "write in place of controllers of AppGroup, NetworkTopology, HyperNode (default: of none)",
         metavar="KIND,...",
         choices=("AppGroup", "NetworkTopology", "HyperNode"),
         group="telling",
     ),
-    Option(
+    Setting(
         "save",
-        Kind.TEXT,
+        Form.TEXT,
         "keep the snapshot and the Placement of the pass there, for `placer solve`",
         metavar="FOLDER",
         group="telling",
     ),
-    Option("save_keep", Kind.WHOLE, "most passes that are kept there (default: all)", least=1, group="telling"),
-    Option(
-        "save_keep_bytes", Kind.WHOLE, "most bytes of them together (default: any)", None, "BYTES", 1, group="telling"
+    Setting("save_keep", Form.WHOLE, "most passes that are kept there (default: all)", least=1, group="telling"),
+    Setting(
+        "save_keep_bytes", Form.WHOLE, "most bytes of them together (default: any)", None, "BYTES", 1, group="telling"
     ),
-    Option(
+    Setting(
         "every",
-        Kind.PERIOD,
+        Form.PERIOD,
         "pass after pass: when something has changed, and at least so often (10s, 1m30s); default: one pass",
     ),
-    Option(
+    Setting(
         "metrics_bind_address",
-        Kind.ADDRESS,
+        Form.ADDRESS,
         "with --every: where /metrics, /livez and /readyz are answered (:8080); default: nowhere",
     ),
-    Option(
+    Setting(
         "report_bind_address",
-        Kind.ADDRESS,
+        Form.ADDRESS,
         "with --every: where /report shows the last pass (127.0.0.1:8090, for kubectl port-forward). "
         "The page names the objects of every namespace, and asks nobody who they are; default: nowhere",
     ),
-    Option(
+    Setting(
         "enforce",
-        Kind.TEXT,
+        Form.TEXT,
         "gates: decide for pods with the gate placer.dev/hold, too, and let their own scheduler bind them there",
         "bind",
         choices=("bind", "gates"),
@@ -399,6 +399,7 @@ def _faults(written: Mapping[str, object]) -> Iterator[str]:
         if written.get(each.key) is not None:
             yield from (f"{each.key}{place}: {text}" for place, text in each.faults(written[each.key]))
     keys = [*_HEAD, *(each.key for each in _ALL)]
-    for key in (each for each in written if each not in keys):
-        like = found_like(key, keys)
-        yield f"{key}: found a key that there is not, expected one that is a flag of `placer run`{like}"
+    for key in written:
+        if key not in keys:
+            like = found_like(key, keys)
+            yield f"{key}: found a key that there is not, expected one that is a flag of `placer run`{like}"

@@ -298,15 +298,18 @@ class LoopMetrics:
         self._late.inc(_is_late(done))
         self._count_gangs(done)
         self._count_pods(done, done.result)
-        for what, count in _of_groups(done, done.result).items():
+        self._count_result(done, done.result)
+
+    def _count_result(self, done: Pass, result: Result) -> None:
+        for what, count in _of_groups(done, result).items():
             self._group_attempts.labels(what, self._profile).inc(0 if done.options.dry_run else count)
-        self._verdicts.labels(done.result.verdict.value).inc()
+        self._verdicts.labels(result.verdict.value).inc()
         self._gap.clear()
-        for each in done.result.objective:
+        for each in result.objective:
             gap = each.gap
             self._gap.labels(each.value.name).set(float("nan") if gap is None else gap)
         self._waiting.clear()
-        for code, count in Counter(each.code for each in done.result.reasons.values()).items():
+        for code, count in Counter(each.code for each in result.reasons.values()).items():
             self._waiting.labels(code).set(count)
 
     def _count_record(self, done: Pass) -> None:

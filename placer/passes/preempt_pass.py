@@ -45,8 +45,8 @@ from placer.passes.cluster.writing.making_room import evict_pods, evictions_refu
 from placer.passes.cluster.writing.status_writer import write_evicted
 from placer.passes.scheduling_pass import (
     Pass,
+    PassSession,
     ReadCluster,
-    Session,
     add_up,
     bind_also,
     bind_placement,
@@ -96,7 +96,7 @@ _HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget",
 
 
 def make_plan(
-    session: Session,
+    session: PassSession,
     done: Pass,
     *,
     decide: Callable[..., Result],
@@ -159,7 +159,7 @@ def _is_being_made(done: Pass, read: ReadCluster) -> bool:
     return True
 
 
-def _finished_earlier(session: Session, done: Pass, read: ReadCluster) -> ReadCluster:
+def _finished_earlier(session: PassSession, done: Pass, read: ReadCluster) -> ReadCluster:
     """The cluster once moved pods and the gang of an earlier plan are bound; other held room is given back."""
     place_moved(session, done, read)
     read = read_cluster(session, done)
@@ -176,7 +176,7 @@ def _finished_earlier(session: Session, done: Pass, read: ReadCluster) -> ReadCl
     return read_cluster(session, done)
 
 
-def give_back(session: Session, done: Pass) -> list[Key]:
+def give_back(session: PassSession, done: Pass) -> list[Key]:
     """Hold room no longer; the pods of its gang that did not get it."""
     recorded, bound = done.record.disruption, {bind.pod for gang in done.bound.gangs for bind in gang.bound}
     held = recorded.held
@@ -196,7 +196,7 @@ class _Plan:
     pods to their replacements; ``hourly``: it counts among the hour's evictions.
     """
 
-    session: Session
+    session: PassSession
     done: Pass
     read: ReadCluster
     before: Instance
@@ -505,7 +505,7 @@ class _Plan:
 # ------------------------------------------------------------------------------------------ room made by a pass of run
 
 
-def make_room_pass(session: Session, done: Pass) -> None:
+def make_room_pass(session: PassSession, done: Pass) -> None:
     """Make a pass (:func:`placer.passes.scheduling_pass.make_pass`), and then room, where the Policy allows it."""
     make_pass(session, done)
     if not done.options.dry_run and done.elector.paused is None and not session.stop.is_set():
@@ -514,7 +514,7 @@ def make_room_pass(session: Session, done: Pass) -> None:
         end_pass(session, done)
 
 
-def _forget_reservations(session: Session, done: Pass) -> None:
+def _forget_reservations(session: PassSession, done: Pass) -> None:
     recorded, kept = done.record.disruption, done.read.reserved.left if done.read is not None else ()
     left = (*kept, *(each for each in recorded.reservations if each.made_by == done.identifier))
     if left != recorded.reservations:
@@ -524,7 +524,7 @@ def _forget_reservations(session: Session, done: Pass) -> None:
 class _RoomMaker:
     """Room for a gang, after a pass has placed what it can."""
 
-    def __init__(self, session: Session, done: Pass) -> None:
+    def __init__(self, session: PassSession, done: Pass) -> None:
         self.session, self.done = session, done
         self.recorded = done.record.disruption
         self.now = server_time(session.client)
@@ -585,8 +585,9 @@ class _RoomMaker:
         result = self.done.result
         if result is None or self._is_same(result):
             return
-        groups, left = result.instance.groups, set(self.done.read.half_bound if self.done.read is not None else ())
-        left |= {pod.group for pod in result.instance.pending if pod.group is not None and pod.never_preempts}
+        groups = result.instance.groups
+        left: set[GroupKey | None] = {pod.group for pod in result.instance.pending if pod.never_preempts}
+        left.update(self.done.read.half_bound if self.done.read is not None else ())
         helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in left]
         first = sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))
         turns = {key: turn for turn, key in enumerate(taking_turns(first, attrgetter("namespace")))}
@@ -677,6 +678,6 @@ def _is_decided(result: Result) -> bool:
     )
 
 
-def _record(session: Session, done: Pass, disruption: RecordedDisruption) -> None:
+def _record(session: PassSession, done: Pass, disruption: RecordedDisruption) -> None:
     if done.elector.lost is None:
         keep_record(session.client, done, done.record.gangs, done.record.workloads, disruption)

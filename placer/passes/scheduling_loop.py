@@ -36,7 +36,7 @@ from placer.passes.scheduling_pass import (
     MakePass,
     Pass,
     PassOptions,
-    Session,
+    PassSession,
     lasting_answer,
     leader_identity,
     make_pass,
@@ -218,7 +218,7 @@ class _Loop:
         heard = self._rejected if self._listens else None
         memory = LoopMemory(self._earlier, heard, self._arrivals, self.teller, self._ages)
         done = Pass(self._options, memory)
-        session = Session(
+        session = PassSession(
             self._client,
             self._stop,
             lambda: self._tell(lambda each: each.binding()),

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from placer.answers.document import placement_document
 from placer.answers.solving import solve
 from placer.base.errors import ClusterError, NothingFound
 from placer.base.words import counted
-from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.passes.cluster.planning.disruption_plan import DisruptionReport
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import (
@@ -66,7 +67,7 @@ from placer.passes.cluster.reading.rejections import (
 )
 from placer.passes.cluster.reading.snapshot import Snapshot, take
 from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
-from placer.passes.cluster.reading.views import Rejection, Workload
+from placer.passes.cluster.reading.views import Rejection, WorkloadKey
 from placer.passes.cluster.writing.breaker import Breaker, patient
 from placer.passes.cluster.writing.cache_feed import CacheFeed
 from placer.passes.cluster.writing.controllers import ControllerReport, write_controlled
@@ -93,8 +94,8 @@ __all__ = [
     "Pass",
     "PassOptions",
     "PassReport",
+    "PassSession",
     "ReadCluster",
-    "Session",
     "add_up",
     "bind_also",
     "bind_placement",
@@ -184,7 +185,7 @@ class ReadCluster:
     snapshot: Snapshot
     instance: Instance
     cache: SchedulerCache
-    workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
+    workloads: Mapping[WorkloadKey, RejectedWorkload] = field(default_factory=dict)
     cooling: frozenset[str] = frozenset()
     half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
@@ -287,7 +288,7 @@ def leader_identity(identifier: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class PassSession:
     """A pass under way: its cluster, and what stops and shows it.
 
     Parameters
@@ -313,11 +314,11 @@ class Session:
 
 
 #: What a pass does once it has the Lease.
-MakePass = Callable[[Session, Pass], None]
+MakePass = Callable[[PassSession, Pass], None]
 
 
 def run_pass(
-    session: Session, done: Pass, *, leading: LeaderElector | None = None, make: MakePass | None = None
+    session: PassSession, done: Pass, *, leading: LeaderElector | None = None, make: MakePass | None = None
 ) -> None:
     """Make one pass; one that writes, as the holder of the Lease, or not at all.
 
@@ -357,13 +358,13 @@ def run_pass(
                 _lead(replace(session, start=session.start + done.seconds["lease"]), done, elector, make)
 
 
-def _lead(session: Session, done: Pass, elector: LeaderElector, make: MakePass) -> None:
+def _lead(session: PassSession, done: Pass, elector: LeaderElector, make: MakePass) -> None:
     done.leader, done.elector = elector.holder, elector
     if elector.paused is None:
         make(session, done)
 
 
-def make_pass(session: Session, done: Pass) -> None:
+def make_pass(session: PassSession, done: Pass) -> None:
     """Make a pass while nothing says that the Lease is lost."""
     options, client = done.options, session.client
     client.until = session.start + options.time_limit if options.time_limit is not None else None
@@ -396,7 +397,7 @@ def make_pass(session: Session, done: Pass) -> None:
     end_pass(session, done)
 
 
-def _express_lane(session: Session, done: Pass, read: ReadCluster, begin: Callable[[], None]) -> ExpressLane | None:
+def _express_lane(session: PassSession, done: Pass, read: ReadCluster, begin: Callable[[], None]) -> ExpressLane | None:
     arrivals = done.loop.arrivals
     if arrivals is None or done.options.dry_run or done.options.most is not None:
         return None
@@ -416,7 +417,7 @@ def _express_lane(session: Session, done: Pass, read: ReadCluster, begin: Callab
     )
 
 
-def place_moved(session: Session, done: Pass, read: ReadCluster) -> None:
+def place_moved(session: PassSession, done: Pass, read: ReadCluster) -> None:
     """Bind replacements of moved pods in their reserved places; others wait like any pod."""
     units = read.reserved.made
     placement = admitted(read.instance, [{key: node for unit in units for key, node in unit.items()}])
@@ -435,7 +436,7 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
     done.bound.plan = done.bound.plan.after(plan)
 
 
-def bind_placement(session: Session, done: Pass, read: ReadCluster, placement: Placement) -> None:
+def bind_placement(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
     """Bind a placement without disruption in the cluster as it was read last, and write the status."""
     with CacheFeed(session.client) as feed:
         feed.open(read.snapshot)
@@ -448,14 +449,14 @@ def bind_placement(session: Session, done: Pass, read: ReadCluster, placement: P
             _write_status(session, done)
 
 
-def bind_also(session: Session, done: Pass, read: ReadCluster, placement: Placement) -> None:
+def bind_also(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
     """Bind as :func:`bind_placement`, and keep the outcome of earlier bindings."""
     before = done.bound
     bind_placement(session, done, read, placement)
     add_up(done, before.plan, before.gangs)
 
 
-def end_pass(session: Session, done: Pass) -> None:
+def end_pass(session: PassSession, done: Pass) -> None:
     """Raise the cause where a pass ended too early."""
     done.report.interrupted = session.stop.is_set()
     trouble = done.elector.lost
@@ -466,7 +467,7 @@ def end_pass(session: Session, done: Pass) -> None:
 
 
 def read_cluster(
-    session: Session, done: Pass, lists: Reflectors | None = None, feed: CacheFeed | None = None
+    session: PassSession, done: Pass, lists: Reflectors | None = None, feed: CacheFeed | None = None
 ) -> ReadCluster:
     """The cluster with the state of earlier passes; a feed fills the cache from the time of reading."""
     options, client = done.options, session.client
@@ -485,12 +486,10 @@ def read_cluster(
             done.began += now - datetime.now(UTC)
         workloads = remembered(record.workloads, found, options.cool_down, now)
         cooling = cooling_nodes(workloads, options.cool_down, now)
-        others = [each for each in record.disruption.reservations if each.made_by != done.identifier]
-        kept, reserved = with_reservations(taken, others, now)
-        held = record.disruption.held
-        held = held if held is not None and held.made_by != done.identifier else None
+        others = record.disruption.of_others(done.identifier)
+        kept, reserved = with_reservations(taken, others.reservations, now)
         apart, waiting = kept_off(workloads, cooling), waiting_workloads(workloads, now)
-        made = prepared(guarded(kept, options.guards), cooling, record.gangs, now, waiting, held, apart)
+        made = prepared(guarded(kept, options.guards), cooling, record.gangs, now, waiting, others.held, apart)
         reasons: Mapping[GroupKey, Reason] = {}
         if options.holds:
             decide = partial(_decided_first, options)
@@ -516,7 +515,7 @@ def read_cluster(
     return read
 
 
-def _taken(session: Session, done: Pass, lists: Reflectors | None) -> Snapshot:
+def _taken(session: PassSession, done: Pass, lists: Reflectors | None) -> Snapshot:
     served, facts = (lists.served(), lists.kept) if lists is not None else (None, None)
 
     def progress(name: str, count: int) -> None:
@@ -579,7 +578,7 @@ def keep_record(
     client: Client,
     done: Pass,
     gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[Workload, RejectedWorkload],
+    workloads: Mapping[WorkloadKey, RejectedWorkload],
     disruption: RecordedDisruption | None = None,
     unanswered: UnansweredPods | None = None,
 ) -> None:
@@ -667,7 +666,7 @@ def _earlier_answer(done: Pass) -> Result | None:
     return earlier[1]
 
 
-def _bind(session: Session, done: Pass, read: ReadCluster, lane: ExpressLane | None = None) -> None:
+def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane | None = None) -> None:
     """Carry the plan out, after the bindings of the express lane."""
     if done.result is not None and done.result.termination is Termination.INTERRUPTED:
         session.stop.set()
@@ -693,7 +692,9 @@ def _bind(session: Session, done: Pass, read: ReadCluster, lane: ExpressLane | N
             _roll_back(session, done, read)
 
 
-def _carry_out(session: Session, done: Pass, read: ReadCluster, plan: BindingPlan) -> tuple[Breaker, list[GangOutcome]]:
+def _carry_out(
+    session: PassSession, done: Pass, read: ReadCluster, plan: BindingPlan
+) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
     breaker, elector = Breaker(session.client, done.options.binding.grace, methods), done.elector
     answered = partial(session.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
@@ -712,7 +713,7 @@ def _carry_out(session: Session, done: Pass, read: ReadCluster, plan: BindingPla
     )
 
 
-def _roll_back(session: Session, done: Pass, read: ReadCluster) -> None:
+def _roll_back(session: PassSession, done: Pass, read: ReadCluster) -> None:
     options, bound, elector = done.options, done.bound, done.elector
     now = server_time(session.client)
     record = done.loop.ages.steady(done.record.gangs, now)
@@ -721,24 +722,16 @@ def _roll_back(session: Session, done: Pass, read: ReadCluster) -> None:
     go, anew = next_to_go(read.instance, ours, read.half_bound, record, patience, now, options.binding.grace)
     before = bound.gangs
 
-    def forbidden() -> str | None:
-        return elector.lost or elector.paused or ("the pass was to end" if session.stop.is_set() else None)
-
-    alone = surpluses(read.instance, before, go)
+    alone, forbidden = surpluses(read.instance, before, go), partial(_why_not_to_roll_back, session, elector)
     gangs = roll_back_in_turn(patient(session.client), read.snapshot, before, go, forbidden, alone)
     loop, uids = done.loop.arrivals is not None, read.cache.unanswered()
-    planned = (bind for batch in bound.plan.batches for bind in batch.bindings if bind.by_release)
-    not_released = [bind for bind in planned if not read.cache.is_held(bind)]
+    not_released = _not_released(bound.plan, read.cache)
     after = recorded_after(gangs, record, anew, now, not_released, digests(uids) if loop else ())
     not_taken = not_bound(read.snapshot, given_up(before, gangs), now)
     news = (*read.cache.rejected.values(), *not_taken, *unsteady(read.workloads, read.cache.unsteady, now))
     workloads = remembered(read.workloads, news, options.cool_down, now)
     bound.gangs = [told_when(gang, after.get(gang.key), options.patience) for gang in gangs]
-    silent, trouble = UnansweredPods(), None
-    if options.cool_down > 0 or loop:  # rejections are remembered, or the loop has waited for no kubelet
-        heard_between = options.every is not None
-        silent, trouble = unanswered_after(done.record, read.snapshot, uids, heard_between=heard_between)
-    done.report.troubles += [trouble] if trouble is not None else []
+    silent = _unanswered(done, read, uids)
     if elector.lost is not None:  # what another pass may have recorded since counts
         return
     try:
@@ -747,7 +740,25 @@ def _roll_back(session: Session, done: Pass, read: ReadCluster) -> None:
         done.report.troubles.append(str(error))
 
 
-def _write_status(session: Session, done: Pass) -> None:
+def _why_not_to_roll_back(session: PassSession, elector: LeaderElector | NoElection) -> str | None:
+    return elector.lost or elector.paused or ("the pass was to end" if session.stop.is_set() else None)
+
+
+def _not_released(plan: BindingPlan, cache: SchedulerCache) -> list[PlannedBinding]:
+    planned = chain.from_iterable(batch.bindings for batch in plan.batches)
+    return [bind for bind in planned if bind.by_release and not cache.is_held(bind)]
+
+
+def _unanswered(done: Pass, read: ReadCluster, uids: Collection[str]) -> UnansweredPods:
+    if done.options.cool_down <= 0 and done.loop.arrivals is None:
+        return UnansweredPods()  # no rejections are remembered, and the pass itself waits for kubelets
+    heard_between = done.options.every is not None
+    silent, trouble = unanswered_after(done.record, read.snapshot, uids, heard_between=heard_between)
+    done.report.troubles += [trouble] if trouble is not None else []
+    return silent
+
+
+def _write_status(session: PassSession, done: Pass) -> None:
     """Write the status of pods and gangs; in a loop the teller does while the next pass begins."""
     options, read, elector = done.options, done.read, done.elector
     if done.result is None or read is None:
@@ -771,7 +782,7 @@ def _write_status(session: Session, done: Pass) -> None:
         done.report.status = write_news(server, name, news, options.status, session.stop.is_set, gates=options.gates)
 
 
-def _write_controlled(session: Session, done: Pass) -> None:
+def _write_controlled(session: PassSession, done: Pass) -> None:
     options, result, read = done.options, done.result, done.read
     if options.controllers and result is not None and read is not None:
         with done.step("controllers"):

@@ -118,11 +118,14 @@ class LeaderWorkerSetExpansion:
         template = owner.spec.leader_worker_template
         leader = f"{owner.name}-{index}"
         spec = template.leader_template if field == "leaderTemplate" else None
-        labels = self._labels(index, sub_group) | ({} if workers else {f"{_PREFIX}worker-index": "0"})
-        numbered = {"apps.kubernetes.io/pod-index": 1} | ({f"{_PREFIX}worker-index": 1} if workers else {})
+        labels, numbered = self._labels(index, sub_group), {"apps.kubernetes.io/pod-index": 1}
+        if workers:
+            numbered[f"{_PREFIX}worker-index"] = 1
+        else:
+            labels[f"{_PREFIX}worker-index"] = "0"
         stem = leader if workers else owner.name
         named = spec or template.worker_template
-        claims = [each.metadata.name for each in template.volume_claim_templates or ()]
+        claims = template.volume_claim_templates or ()
         return Blueprint(
             owner=owner,
             path=("spec", "leaderWorkerTemplate", field),
@@ -132,7 +135,7 @@ class LeaderWorkerSetExpansion:
             labels=Marks(labels, numbered, ("statefulset.kubernetes.io/pod-name",)),
             annotations=Marks(self._annotations(leader if workers else None)),
             hostname=True,
-            claims={name: f"{name}-{{pod}}" for name in claims},
+            claims={each.metadata.name: f"{each.metadata.name}-{{pod}}" for each in claims},
             maker=OwnerReference(api_version="apps/v1", kind="StatefulSet", name=stem, controller=True),
             pod_group=None if names_group(named) else leader,
             subdomain=leader if self._unique_subdomains else owner.name,

@@ -59,16 +59,17 @@ class PodIndex:
         """Starts from the requirement that fewest pods meet, of those that ask for a label."""
         if selector.requirements is None:
             return ()
-        found: Sequence[int] | None = None
-        for each in selector.requirements:
-            if each.operator == "In":
-                labelled = self._labelled(each.key)
-                lists = [labelled[value] for value in set(each.values).intersection(labelled)]
-                if found is None or sum(map(len, lists)) < len(found):
-                    found = lists[0] if len(lists) == 1 else sorted(chain.from_iterable(lists))
-        if found is None and selector.namespace_requirements is None:
-            found = sorted(chain.from_iterable(self._in_namespace.get(name, ()) for name in selector.namespaces))
-        return range(len(self._pods)) if found is None else found
+        asked = [self._with_any(each) for each in selector.requirements if each.operator == "In"]
+        if asked:
+            lists = min(asked, key=lambda lists: sum(map(len, lists)))
+            return lists[0] if len(lists) == 1 else sorted(chain.from_iterable(lists))
+        if selector.namespace_requirements is None:
+            return sorted(chain.from_iterable(self._in_namespace.get(name, ()) for name in selector.namespaces))
+        return range(len(self._pods))
+
+    def _with_any(self, requirement: Requirement) -> list[Sequence[int]]:
+        labelled = self._labelled(requirement.key)
+        return [labelled[value] for value in set(requirement.values).intersection(labelled)]
 
     def _meant(self, selector: PodSelector) -> int:
         found = self._once(

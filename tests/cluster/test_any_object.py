@@ -16,7 +16,7 @@ from placer.kube.kinds import KINDS
 from placer.kube.marks import KAI_GROUP, MARKS, Meaning, Place
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.writing.plan_execution import BindingOptions
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from tests.cluster.any_objects import changed
 from tests.cluster.snapshots import ListServer
 from tests.cluster.things import live_pod, numa_topology
@@ -301,7 +301,7 @@ def pass_at(server: Double, scheduler: str = "placer") -> tuple[Double, Pass]:
         scheduler_name=scheduler, method="greedy", time_limit=None, binding=BindingOptions(grace=5.0, settle=0.0)
     )
     done = Pass(options)
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     return server, done
 
 

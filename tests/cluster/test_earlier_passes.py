@@ -11,7 +11,7 @@ import pytest
 import placer
 from placer.passes.cluster.reading.earlier_passes import RoomState, marked, prepared
 from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shapes_of
-from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.reading.views import WorkloadKey
 from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
@@ -325,7 +325,7 @@ def test_a_workload_that_backs_off_is_not_tried_and_the_rest_of_its_gangs_goes_o
     documents = [node("n1"), pod("made", **job, **ours), pod("alone", **named("alone"), **ours), *gang("a", 0, 1)]
     later = NOW + timedelta(seconds=60)
     times = {"n1": NOW, "n2": NOW}
-    rejected = {Workload("default", "Job", "poison"): RejectedWorkload(times, "OutOfcpu", 1, later)}
+    rejected = {WorkloadKey("default", "Job", "poison"): RejectedWorkload(times, "OutOfcpu", 1, later)}
     made = prepared(snapshot_of(documents), (), {}, NOW, rejected)
     why = "kubelets of Node n1, Node n2 rejected its pods (OutOfcpu)"
     assert made.backing_off == {Key("default", "made"): (GroupKey("", "default", "made"), later, why)}

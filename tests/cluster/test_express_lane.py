@@ -15,7 +15,7 @@ from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindin
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.writing.express_lane import Arrivals, ExpressLane, express
 from placer.passes.cluster.writing.lease import LeaseOptions
-from placer.passes.scheduling_pass import LoopMemory, Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import LoopMemory, Pass, PassOptions, PassSession, run_pass
 from placer.problem import Instance, Key, PodState
 from placer.problem.placement import Placement
 from placer.problem.result import Termination
@@ -336,7 +336,7 @@ def passing(server: Double, stop: threading.Event, **changes: Any) -> Pass:
     """A pass of a loop at a double."""
     options = PassOptions(time_limit=None, workers=1, every=60.0, lease=LeaseOptions(renew_deadline=600, duration=900))
     done = Pass(replace(options, **changes), LoopMemory(arrivals=Arrivals()))
-    run_pass(Session(server, stop), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(PassSession(server, stop), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     return done
 
 
@@ -374,7 +374,7 @@ def test_in_a_pass_that_stands_alone_nothing_goes_first(
     monkeypatch.setattr(process, "run_apart", lambda *_: ProcessResult(ProcessEnd.KILLED))
     server = Seen([node("n1", cpu=8), *HARD, live_pod("small", cpu=1)])
     done = Pass(PassOptions(time_limit=None, workers=1))
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     assert "lane" not in done.seconds
     assert server.bound == {"small": "n1"}
 
@@ -407,7 +407,7 @@ def test_what_was_bound_is_told_where_nothing_is_decided(
     monkeypatch.setattr(process, "run_apart", broken)
     done = Pass(PassOptions(time_limit=None, workers=1, every=60.0), LoopMemory(arrivals=Arrivals()))
     with pytest.raises(ClusterError, match="broken"):
-        run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+        run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     assert [gang.key.name for gang in done.bound.gangs] == ["small"]
 
 

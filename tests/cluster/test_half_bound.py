@@ -39,7 +39,7 @@ from placer.passes.cluster.reading.gang_record import (
     shape,
     shapes_of,
 )
-from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.reading.views import WorkloadKey
 from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.problem import GroupKey, Key
 from placer.problem.placement import Placement
@@ -396,7 +396,7 @@ def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_call
         gangs[new] = GangRecord(since, digests(uids), size=pods + drawn.randrange(10), shapes=asked())
     nodes = [name(20) for _ in range(500)]
     workloads = {
-        Workload("tenant", name(60), name(253)): RejectedWorkload(
+        WorkloadKey("tenant", name(60), name(253)): RejectedWorkload(
             dict.fromkeys(drawn.sample(nodes, 8), NOW), "OutOfcpu"
         )
         for _ in range(1_000)

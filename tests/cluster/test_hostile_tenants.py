@@ -16,7 +16,7 @@ from placer.passes.cluster.writing import rolling_back, status_writer
 from placer.passes.cluster.writing.lease import NoElection
 from placer.passes.cluster.writing.rolling_back import roll_back
 from placer.passes.cluster.writing.status_writer import StatusReport
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import GroupKey, Key
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
@@ -172,7 +172,7 @@ def test_names_of_any_length_are_told_in_short() -> None:
 
     server = Listening([*good(), live_pod("odd", namespace=EVIL, group="x" * 60_000, cpu=1)], [])
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]
     (message,) = told
     assert len(message) < 4_100
     assert message.startswith("InvalidGroup")

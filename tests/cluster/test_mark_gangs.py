@@ -13,7 +13,7 @@ from placer.passes.cluster.reading.anonymize import anonymized
 from placer.passes.cluster.reading.earlier_passes import prepared
 from placer.passes.cluster.reading.gang_record import digests
 from placer.passes.cluster.writing.plan_execution import BindingOptions
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import Instance
 from placer.problem.instance_builder import make_instance
 from placer.problem.pod_states import HOLD_GATE
@@ -71,7 +71,7 @@ def test_under_gates_it_is_released_whole(system: str) -> None:
     server = Double(documents, [])
     binding = BindingOptions(grace=0.1, settle=0.0)
     done = Pass(PassOptions(method="greedy", time_limit=None, gates=True, binding=binding))
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     planned = {bind.pod.name for batch in done.bound.plan.batches for bind in batch.bindings}
     assert planned == {"fits-0", "fits-1"}
 

@@ -26,7 +26,7 @@ from placer.cli import main, pass_flags
 from placer.passes.cluster import Client
 from placer.passes.cluster.writing.lease import LeaseOptions
 from placer.passes.cluster.writing.plan_execution import BindingOptions
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -86,7 +86,7 @@ def test_of_two_passes_at_once_one_decides(
             Pass(PassOptions(method="greedy", seed=seed, lease=OFTEN, binding=BindingOptions(settle=0.2))) for _ in "ab"
         ]
         threads = [
-            threading.Thread(target=run_pass, args=(Session(Client.connect(config), threading.Event()), each))
+            threading.Thread(target=run_pass, args=(PassSession(Client.connect(config), threading.Event()), each))
             for each in both
         ]
         for each in threads:

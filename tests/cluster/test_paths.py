@@ -18,7 +18,7 @@ from placer.passes.cluster.writing.binding import pod_path
 from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
 from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
 from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import GroupKey
 from tests.cluster.test_any_object import ALL_GOOD, Double, good, good_ones
 from tests.cluster.things import live_pod
@@ -92,7 +92,7 @@ def test_no_pass_asks_for_what_pods_say_their_groups_are_called(name: str) -> No
     upstream = live_pod("even", namespace="evil", cpu=1, spec={"schedulingGroup": {"podGroupName": name}})
     server = Listening([*good(), volcano, upstream])
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     assert good_ones(server) == ALL_GOOD
     assert [path for path in server.paths if "victim" in path or ".." in path or "%" in path] == []
     assert done.report.status.troubles == []
@@ -108,7 +108,7 @@ def _paths(tree: ast.AST) -> Iterator[ast.JoinedStr]:
                 yield node
 
 
-@pytest.mark.parametrize("package", ["cluster", "preflight"])
+@pytest.mark.parametrize("package", ["passes/cluster", "passes/preflight"])
 def test_names_in_paths_are_checked_wherever_one_is_made(package: str) -> None:
     found = 0
     for file in sorted((ROOT / package).rglob("*.py")):
@@ -117,4 +117,4 @@ def test_names_in_paths_are_checked_wherever_one_is_made(package: str) -> None:
                 if "name" in ast.unparse(part).lower():
                     found += 1
                     assert ast.unparse(part).startswith("segment("), f"{file.name}:{path.lineno}: {ast.unparse(path)}"
-    assert found >= {"cluster": 12, "preflight": 2}[package]
+    assert found >= {"passes/cluster": 12, "passes/preflight": 2}[package]

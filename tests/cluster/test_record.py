@@ -31,7 +31,7 @@ from placer.passes.cluster.reading.gang_record import (
     record_troubles,
 )
 from placer.passes.cluster.reading.rejections import failed_pods
-from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.reading.views import WorkloadKey
 from placer.passes.cluster.writing import gang_ledger
 from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.passes.metrics import LoopMetrics
@@ -46,7 +46,7 @@ NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MOST = 2**20
 WHERE = ("placer", "placer-gangs")
 GANGS = {GroupKey("scheduling.volcano.sh", "default", "train"): GangRecord(NOW, digests(["1", "2"]))}
-HONEST = Workload("default", "Job", "train")
+HONEST = WorkloadKey("default", "Job", "train")
 SMALL = RejectedWorkload({"n1": NOW}, "OutOfcpu")
 
 
@@ -111,7 +111,7 @@ def large(seed: int) -> RejectedWorkload:
 
 
 def test_workloads_that_take_too_much_are_left_out_and_small_ones_kept() -> None:
-    crowd = {Workload("evil", "Job", str(at)): large(at) for at in range(8)}
+    crowd = {WorkloadKey("evil", "Job", str(at)): large(at) for at in range(8)}
     _, found = written(workloads=crowd | {HONEST: SMALL}, unanswered=UnansweredPods("7", digests(["1"])))
     assert found.workloads[HONEST] == SMALL
     assert (len(found.workloads) + found.dropped["rejected"], set(found.dropped)) == (9, {"rejected"})
@@ -139,7 +139,7 @@ def test_room_for_moved_pods_goes_after_that_and_room_that_was_made_at_last() ->
 
 
 def test_what_has_no_room_is_not_written_again_and_again() -> None:
-    crowd = {Workload("evil", "Job", str(at)): large(at) for at in range(8)}
+    crowd = {WorkloadKey("evil", "Job", str(at)): large(at) for at in range(8)}
     server, found = written(workloads=crowd)
     again = write_record(server, "placer", "placer-gangs", found, GANGS, crowd)
     assert (again, again.dropped, server.writes) == (found, found.dropped, 1)

@@ -16,7 +16,7 @@ from placer.passes.cluster.reading.reflectors import Reflectors
 from placer.passes.cluster.reading.served_kinds import ServedKinds
 from placer.passes.cluster.reading.snapshot import whole_kind
 from placer.passes.cluster.reading.views import Rejection
-from placer.passes.scheduling_pass import LoopMemory, Pass, PassOptions, Session, read_cluster
+from placer.passes.scheduling_pass import LoopMemory, Pass, PassOptions, PassSession, read_cluster
 from tests.cluster.test_any_object import Double
 from tests.support import Document, node
 from tests.waiting import wait_until
@@ -261,6 +261,6 @@ def test_failed_pods_are_asked_for_only_where_events_of_them_were_not_heard(
             return anew
 
     server = Asked([node("n1")], [])
-    session = Session(server, threading.Event())  # type: ignore[arg-type]
+    session = PassSession(server, threading.Event())  # type: ignore[arg-type]
     read_cluster(session, Pass(PassOptions(), LoopMemory(heard=heard)), Lists())  # type: ignore[arg-type]
     assert sum(each.startswith("status.phase=Failed") for each in selectors) == asked

@@ -36,7 +36,7 @@ from placer.passes.cluster.reading.rejections import (
     waiting_workloads,
 )
 from placer.passes.cluster.reading.released import mark
-from placer.passes.cluster.reading.views import PodView, Rejection, Workload, is_rejection
+from placer.passes.cluster.reading.views import PodView, Rejection, WorkloadKey, is_rejection
 from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.problem import GroupKey
 from tests.cluster.caches import alone, bind, cache_of, mine
@@ -44,10 +44,10 @@ from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.support import Document, node, pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
-JOB, OTHER = Workload("default", "Job", "train"), Workload("default", "Job", "other")
+JOB, OTHER = WorkloadKey("default", "Job", "train"), WorkloadKey("default", "Job", "other")
 
 
-def rejection(node: str, seconds: float, workload: Workload = JOB, reason: str = "OutOfcpu") -> Rejection:
+def rejection(node: str, seconds: float, workload: WorkloadKey = JOB, reason: str = "OutOfcpu") -> Rejection:
     return Rejection(workload, node, reason, NOW + timedelta(seconds=seconds))
 
 
@@ -105,11 +105,11 @@ def test_every_reason_of_kubelets_is_on_the_page_of_faults() -> None:
 
 def test_a_pod_does_not_go_again_to_the_node_that_has_just_rejected_it_however_many_cool_down() -> None:
     """Four nodes of its namespace cool already: the fifth takes others, and this workload on no account."""
-    five = [rejection(f"n{at}", -at, Workload("default", "Job", f"job-{at}")) for at in range(1, 6)]
+    five = [rejection(f"n{at}", -at, WorkloadKey("default", "Job", f"job-{at}")) for at in range(1, 6)]
     known = remembered({}, five, 300, NOW)
     cooling = cooling_nodes(known, 300, NOW)
     assert cooling == {"n1", "n2", "n3", "n4"}
-    assert kept_off(known, cooling) == {Workload("default", "Job", "job-5"): "n5"}
+    assert kept_off(known, cooling) == {WorkloadKey("default", "Job", "job-5"): "n5"}
     owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "job-5", "uid": "1", "controller": True}]
     pods = [mine("again", metadata={"ownerReferences": owner}), mine("other")]
     snapshot = snapshot_of([*(node(f"n{at}", cpu=4) for at in range(1, 6)), *pods])
@@ -119,7 +119,8 @@ def test_a_pod_does_not_go_again_to_the_node_that_has_just_rejected_it_however_m
     (reason,) = reasons.values()
     assert "1 node's kubelet rejected a pod of the same workload a short while ago (n5)" in reason.message
     assert (
-        kept_off(remembered(known, [rejection("n6", 0, Workload("default", "Job", "job-5"))], 300, NOW), cooling) == {}
+        kept_off(remembered(known, [rejection("n6", 0, WorkloadKey("default", "Job", "job-5"))], 300, NOW), cooling)
+        == {}
     )
 
 
@@ -231,7 +232,7 @@ def test_lone_pods_of_a_namespace_count_together() -> None:
 
 def test_a_namespace_takes_few_nodes_out_whatever_its_pods_say_they_are_of() -> None:
     """Who makes a pod, and which node it names, its author writes: a hundred Jobs that are not there, a node each."""
-    forged = [rejection(f"n{at:02}", -at, Workload("mallory", "Job", f"j{at}")) for at in range(1, 100)]
+    forged = [rejection(f"n{at:02}", -at, WorkloadKey("mallory", "Job", f"j{at}")) for at in range(1, 100)]
     known = remembered({}, [*forged, rejection("a", -200), rejection("b", -100, OTHER)], 300, NOW)
     assert cooling_nodes(known, 300, NOW) == {"n01", "n02", "n03", "n04", "a", "b"}
 
@@ -272,7 +273,7 @@ def test_of_an_event_it_is_read_that_a_kubelet_rejected_a_pod_of_ours(
 
 
 def test_no_more_is_remembered_than_fits_and_the_latest_of_it() -> None:
-    workloads = [Workload(f"n{number % 20}", "Job", f"{number:04d}") for number in range(1_100)]
+    workloads = [WorkloadKey(f"n{number % 20}", "Job", f"{number:04d}") for number in range(1_100)]
     found = [rejection("n1", -number / 10, each) for number, each in enumerate(workloads)]
     assert sorted(remembered({}, found, 300, NOW)) == sorted(workloads[:1_000])
 
@@ -293,7 +294,7 @@ NOT_READY = node("flaps", cpu=2) | {"status": {"conditions": [{"type": "Ready", 
 def test_a_node_that_changes_in_pass_after_pass_does_not_keep_a_pod_waiting(flap: Document) -> None:
     """It is the tightest fit each time, and has changed before the binding each time; the second time it cools down."""
     documents = [node("flaps", cpu=2), node("steady", cpu=16), mine("p", cpu=2)]
-    known: dict[Workload, RejectedWorkload] = {}
+    known: dict[WorkloadKey, RejectedWorkload] = {}
     where = []
     for number in range(3):
         known = remembered(known, [], 300.0, at(20.0 * number))
@@ -310,7 +311,7 @@ def test_a_node_that_changes_in_pass_after_pass_does_not_keep_a_pod_waiting(flap
 
 def test_all_nodes_that_change_again_and_again_cool_down() -> None:
     names = [f"n{number}" for number in range(9)]
-    known: dict[Workload, RejectedWorkload] = {}
+    known: dict[WorkloadKey, RejectedWorkload] = {}
     for number in range(2):
         known = remembered(known, unsteady(known, names, at(number)), 300.0, at(number))
     assert cooling_nodes(known, 300.0, at(5.0)) == {*names}
@@ -323,7 +324,7 @@ def test_a_pod_that_has_gone_makes_no_node_unsteady() -> None:
 
 
 def test_one_namespace_does_not_have_those_of_others_forgotten() -> None:
-    many = [rejection("n1", -1 - number / 10, Workload("mallory", "Job", str(number))) for number in range(1_100)]
+    many = [rejection("n1", -1 - number / 10, WorkloadKey("mallory", "Job", str(number))) for number in range(1_100)]
     known = remembered({}, [*many, rejection("n2", -200)], 300, NOW)
     assert JOB in known
     assert {each.name for each in known} == {JOB.name, *map(str, range(100))}

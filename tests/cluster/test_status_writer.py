@@ -18,7 +18,7 @@ from placer.passes.cluster.reading.views import PodView, read_view
 from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
 from placer.passes.cluster.writing.status_writer import _OthersHidden, _says, _WaitingReason, _waits
 from placer.passes.cluster.writing.volcano_pod_groups import _phase
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import Constraints, GroupKey, Instance, Key, Pod, PodState
 from tests.cluster.test_any_object import Double
 from tests.cluster.things import live_pod
@@ -62,7 +62,7 @@ def test_all_that_is_written_is_by_the_servers_clock() -> None:
     members = [live_pod(f"train-{number}", group="train", cpu=1) for number in range(2)]
     server = Told([node("n1"), pod_group("train", minMember=2), *members, live_pod("huge", cpu=99)])
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     (condition,) = server.told("/pods/huge/status")[0]["status"]["conditions"]
     assert condition["lastTransitionTime"] == "2031-01-01T12:00:00Z"
     assert {each["eventTime"] for each in server.told("/events")} == {"2031-01-01T12:00:00.000000Z"}
@@ -115,7 +115,7 @@ def test_a_namespace_reads_nothing_of_another_one() -> None:
     off = next(each for each in server.lists["/api/v1/pods"] if each["metadata"]["name"] == "off")
     off["spec"] |= {"nodeSelector": {"qbravoq.example/rack": "r0"}}
     done = Pass(PassOptions(method="greedy", time_limit=None))
-    run_pass(Session(server, threading.Event()), done)  # type: ignore[arg-type]
+    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]
     bodies = [json.dumps(body) for path, body in server.bodies if "/namespaces/qalfaq/" in path]
     said = " ".join(bodies).replace("team=qbravoq", "").replace("qbravoq.example/rack=r0", "")
     assert "1 group of other Namespaces (1 pod, priority 7)" in said

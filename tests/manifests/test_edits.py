@@ -145,7 +145,7 @@ def test_set_makes_what_is_missing() -> None:
         ("pod/a:spec.containers[3].name=x", "spec.containers has 1 items, found '3'"),
         ("pod/a:spec.containers.first.name=x", "spec.containers has 1 items, found 'first'"),
         ("pod/a:kind.x=1", "kind is neither an object nor a list"),
-        ("pod/a:spec.x=[1", "the value has text that is not YAML"),
+        ("pod/a:spec.x=[1", "the value has the end of the text"),
         ("pod/z:spec.x=1", "no pod z in the instance"),
     ],
 )

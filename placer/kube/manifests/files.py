@@ -119,7 +119,7 @@ def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[byte
     try:
         while packed or not member.eof:
             piece = member.decompress(packed, _PIECE)
-            packed = member.unused_data if member.eof else member.unconsumed_tail
+            packed = member.unused_data + member.unconsumed_tail  # one of them is empty
             yield piece
             if not packed:
                 packed = file.read(_PIECE)

@@ -388,16 +388,25 @@ class _YamlReader:
             event = get()
             if event.__class__ is yaml.ScalarEvent and event.implicit[0] and event.anchor is None:
                 out.append(plain.get(event.value) or self._resolve(event))
-            elif depth == 1 and text == ',"items":' and event.__class__ is yaml.SequenceStartEvent:
-                self._root_items(event)
+            elif depth == 1:
+                self._root_value(text, event)
             else:
                 self._value(event, depth)
+        self._end_mapping(start, keys, merged, event)
+
+    def _end_mapping(self, start: int, keys: set[str], merged: str | None, event: _Event) -> None:
         if merged is not None:
             self._add_merged(merged, keys, event)
         if keys:
-            out[start + 1] = out[start + 1][1:]  # the first comma is one too many
-        out.append("}")
+            self._out[start + 1] = self._out[start + 1][1:]  # the first comma is one too many
+        self._out.append("}")
         self._spend(2 * len(keys), event)
+
+    def _root_value(self, key: str, event: _Event) -> None:
+        if key == ',"items":' and event.__class__ is yaml.SequenceStartEvent:
+            self._root_items(event)
+        else:
+            self._value(event, 1)
 
     def _spend(self, events: int, event: _Event) -> None:
         self._until_check -= events + 2

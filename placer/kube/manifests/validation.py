@@ -434,8 +434,8 @@ def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
     if not isinstance(spec, dict) or not isinstance(metadata, dict) or not spec.get("nodeName"):
         return None
     reduced = document | {
-        "spec": {key: value for key, value in spec.items() if key in _HELD_SPEC},
-        "metadata": {key: value for key, value in metadata.items() if key in _HELD_METADATA},
+        "spec": {key: spec[key] for key in spec.keys() & _HELD_SPEC},
+        "metadata": {key: metadata[key] for key in metadata.keys() & _HELD_METADATA},
     }
     if isinstance(document.get("status"), dict):
         reduced["status"] = {key: value for key, value in document["status"].items() if key not in _TIMED_STATUS}

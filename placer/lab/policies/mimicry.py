@@ -126,11 +126,7 @@ def mimic(
 def _mimic(
     instance: Instance, policy_name: str, seed: int, arguments: Mapping[str, Any] | None, deadline: Deadline
 ) -> Mimicry:
-    if policy_name not in POLICIES and policy_name not in SORTED:
-        known = (*POLICIES, *SORTED)
-        meant = "kube-default" if policy_name in ("kube-scheduler", "default-scheduler") else None
-        like = f"; found like it: {meant}" if meant else found_like(policy_name, known)
-        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join(known)}{like}")
+    _check_policy(policy_name)
     policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":
         return Mimicry(Placement())
@@ -153,6 +149,14 @@ def _mimic(
     queue: Scheduler[Task | Settlement] = scheduler
     placement, ended = schedule(queue, deadline)
     return Mimicry(_evicting(placement, state), tuple(reader.remarks), ended)
+
+
+def _check_policy(name: str) -> None:
+    known = (*POLICIES, *SORTED)
+    if name not in known:
+        is_default = name in ("kube-scheduler", "default-scheduler")
+        like = "; found like it: kube-default" if is_default else found_like(name, known)
+        raise UsageError(f"policy: found {name}, expected one of {', '.join(known)}{like}")
 
 
 def _evicting(placement: Placement, state: ClusterState) -> Placement:

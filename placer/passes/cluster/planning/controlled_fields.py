@@ -6,7 +6,7 @@ field with its whole content, as ``spec.weights`` of a NetworkTopology.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,15 +48,21 @@ def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
     wanted
         Path of every field that the controller may write to its value; None: absent.
     """
-    owners = {path: frozenset(_owners(stored, path)) for path in wanted}
-    free = {path for path, found in owners.items() if found <= {_OURS}}
-    given = _given({path: wanted[path] for path in wanted if path in free})
-    differs = [path for path, value in _given(wanted).items() if _value(stored, path) != value]
+    owners = {path: _owners(stored, path) for path in wanted}
+    given = _given({path: value for path, value in wanted.items() if owners[path] <= {_OURS}})
+    differs = _differing(stored, wanted)
+    left = tuple(_left(path, owners[path]) for path in differs if path not in given)
     owned = {path for path, found in owners.items() if _OURS in found}
-    others = {path: sorted(name for name, _ in owners[path] - {_OURS}) for path in differs if path not in free}
-    left = tuple(f"{'.'.join(path)} ({', '.join(names)})" for path, names in others.items())
-    is_kept = free.isdisjoint(differs) and owned <= given.keys()
+    is_kept = given.keys().isdisjoint(differs) and owned <= given.keys()
     return FieldUpdate(None if is_kept else _configuration(stored, given), left)
+
+
+def _left(path: Path, owners: frozenset[tuple[str, str]]) -> str:
+    return f"{'.'.join(path)} ({', '.join(sorted(name for name, _ in owners - {_OURS}))})"
+
+
+def _differing(stored: Document, wanted: Mapping[Path, Any]) -> list[Path]:
+    return [path for path, value in _given(wanted).items() if _value(stored, path) != value]
 
 
 def _given(wanted: Mapping[Path, Any]) -> dict[Path, Any]:
@@ -67,13 +73,15 @@ def _given(wanted: Mapping[Path, Any]) -> dict[Path, Any]:
 _OURS = (FIELD_MANAGER, "Apply")
 
 
-def _owners(stored: Document, path: Path) -> Iterator[tuple[str, str]]:
+def _owners(stored: Document, path: Path) -> frozenset[tuple[str, str]]:
+    found = set()
     for entry in stored["metadata"].get("managedFields") or ():
         fields: Any = entry.get("fieldsV1") or {}
         for name in path:
             fields = fields.get(f"f:{name}") if fields is not None else None
         if fields is not None:
-            yield entry.get("manager", ""), entry.get("operation", "")
+            found.add((entry.get("manager", ""), entry.get("operation", "")))
+    return frozenset(found)
 
 
 def _value(stored: Document, path: Path) -> Any:

@@ -392,6 +392,10 @@ def _without_refused(
     return {key: replace(each, pods=each.pods - void) for key, each in record.items()}
 
 
+def _is_settled(gang: GangOutcome, recorded: GangRecord, awaited: Collection[bytes]) -> bool:
+    return gang.state in _COMPLETE and not gang.waiting and recorded.pods.isdisjoint(awaited)
+
+
 def recorded_after(
     gangs: Iterable[GangOutcome],
     record: Mapping[GroupKey, GangRecord],
@@ -418,7 +422,7 @@ def recorded_after(
         recorded = found.get(gang.key)
         if recorded is None:
             continue
-        if gang.state in _COMPLETE and not gang.waiting and recorded.pods.isdisjoint(awaited):
+        if _is_settled(gang, recorded, awaited):
             del found[gang.key]
         elif gang.state is GangState.ROLLED_BACK:
             times = recorded.rolled_back + 1
@@ -427,7 +431,8 @@ def recorded_after(
             found[gang.key] = replace(recorded, since=now)
         elif gang.state is GangState.LEFT and not gang.missing:
             kept = _kept(recorded, half_bound=False)
-            found |= {gang.key: kept} if kept is not None else {}
             if kept is None:
                 del found[gang.key]
+            else:
+                found[gang.key] = kept
     return found

@@ -27,7 +27,7 @@ import msgspec
 from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shape
 from placer.passes.cluster.reading.released import ReleasedPod, mark, released_pods
 from placer.passes.cluster.reading.snapshot import TAINT, Snapshot
-from placer.passes.cluster.reading.views import PodView, Workload, read_view
+from placer.passes.cluster.reading.views import PodView, WorkloadKey, read_view
 from placer.problem import Group, GroupKey, Instance, Key, PodState, SubGroup
 from placer.problem.eligibility import REJECTED_BY
 from placer.problem.instance_builder import make_instance
@@ -139,9 +139,9 @@ def prepared(
     cooling: Collection[str],
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
-    rejected: Mapping[Workload, RejectedWorkload] | None = None,
+    rejected: Mapping[WorkloadKey, RejectedWorkload] | None = None,
     held: HeldRoom | None = None,
-    apart: Mapping[Workload, str] = MappingProxyType({}),
+    apart: Mapping[WorkloadKey, str] = MappingProxyType({}),
 ) -> Prepared:
     """Write into a snapshot what earlier passes left behind.
 
@@ -255,8 +255,8 @@ def marked(
     cooling: Collection[str],
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
-    rejected: Mapping[Workload, RejectedWorkload] | None = None,
-    apart: Mapping[Workload, str] = MappingProxyType({}),
+    rejected: Mapping[WorkloadKey, RejectedWorkload] | None = None,
+    apart: Mapping[WorkloadKey, str] = MappingProxyType({}),
 ) -> Snapshot:
     """:func:`prepared` without the instance, which is slow to make, where nothing is recorded or backs off."""
     if record or rejected:
@@ -383,7 +383,7 @@ def _backing_off(
 
 
 def _rejected(
-    snapshot: Snapshot, instance: Instance, rejected: Mapping[Workload, RejectedWorkload]
+    snapshot: Snapshot, instance: Instance, rejected: Mapping[WorkloadKey, RejectedWorkload]
 ) -> dict[Key, BackOff]:
     found: dict[Key, BackOff] = {}
     texts = snapshot.pod_texts(pod.key for pod in instance.pending) if rejected else {}
@@ -398,7 +398,7 @@ def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
 
 
-def _apart(snapshot: Snapshot, apart: Mapping[Workload, str]) -> dict[tuple[str, Key], Change]:
+def _apart(snapshot: Snapshot, apart: Mapping[WorkloadKey, str]) -> dict[tuple[str, Key], Change]:
     texts = snapshot.pod_texts(snapshot.identities) if apart else {}
     pods = (read_view(item, PodView) for item in texts.values())
     waiting = ((pod.key, pod.workload) for pod in pods if not pod.spec.node_name)

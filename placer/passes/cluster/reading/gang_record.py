@@ -31,7 +31,7 @@ from placer.base.errors import ClusterError
 from placer.base.words import some
 from placer.passes.cluster.reading.client import Server
 from placer.passes.cluster.reading.paths import segment
-from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.reading.views import WorkloadKey
 from placer.problem import GroupKey, Key
 
 __all__ = [
@@ -233,6 +233,12 @@ class RecordedDisruption:
         """The number of pods evicted since so long."""
         return sum(count for when, count in self.evictions if now - when < hour)
 
+    def of_others(self, identifier: str) -> RecordedDisruption:
+        """Without the room that the pass with this identifier holds itself."""
+        held = self.held if self.held is not None and self.held.made_by != identifier else None
+        reserved = tuple(each for each in self.reservations if each.made_by != identifier)
+        return RecordedDisruption(held, self.evictions, reserved)
+
 
 @dataclass(frozen=True, slots=True)
 class UnansweredPods:
@@ -274,7 +280,7 @@ class RecordedGangs:
 
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
     version: str = ""
-    workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
+    workloads: Mapping[WorkloadKey, RejectedWorkload] = field(default_factory=dict)
     disruption: RecordedDisruption = RecordedDisruption()
     unanswered: UnansweredPods = UnansweredPods()
     apart: Mapping[str, str] = field(default_factory=dict)
@@ -444,7 +450,7 @@ _LESS: Mapping[str, Callable[[RecordedGangs], _Less]] = MappingProxyType(
 
 def packed(
     gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
+    workloads: Mapping[WorkloadKey, RejectedWorkload] = MappingProxyType({}),
     disruption: RecordedDisruption = RecordedDisruption(),
     unanswered: UnansweredPods = UnansweredPods(),
 ) -> dict[str, str]:
@@ -470,7 +476,7 @@ def packed(
     return found
 
 
-def _told_workload(key: Workload, each: RejectedWorkload) -> _ToldWorkload:
+def _told_workload(key: WorkloadKey, each: RejectedWorkload) -> _ToldWorkload:
     return _ToldWorkload(key, dict(each.nodes), each.reason, each.times, each.until)
 
 
@@ -520,7 +526,7 @@ def _unanswered(data: Mapping[str, str]) -> UnansweredPods:
     return next((UnansweredPods(each.version, _split(b64decode(each.pods))) for each in told), UnansweredPods())
 
 
-def _workloads(data: Mapping[str, str]) -> dict[Workload, RejectedWorkload]:
+def _workloads(data: Mapping[str, str]) -> dict[WorkloadKey, RejectedWorkload]:
     told = _read_text(data["rejected"], list[_ToldWorkload]) if "rejected" in data else []
     return {each.workload: RejectedWorkload(each.nodes, each.reason, each.times, each.until) for each in told}
 
@@ -580,7 +586,7 @@ class _ToldGang(_Told):
 
 
 class _ToldWorkload(_Told):
-    workload: Workload
+    workload: WorkloadKey
     nodes: dict[str, _Time]
     reason: str
     times: _Count

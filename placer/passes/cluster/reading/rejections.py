@@ -18,7 +18,7 @@ from placer.passes.cluster.reading.client import Server, listed
 from placer.passes.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests
 from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.snapshot import Snapshot
-from placer.passes.cluster.reading.views import OF_THE_POD, PodView, Rejection, Workload, read_view
+from placer.passes.cluster.reading.views import OF_THE_POD, PodView, Rejection, WorkloadKey, read_view
 from placer.problem import ANY_SCHEDULER, Key
 
 __all__ = [
@@ -111,7 +111,7 @@ def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> It
         yield Rejection(read_view(item, PodView).workload, nodes[key], _NOT_BOUND, now)
 
 
-def unsteady(known: Mapping[Workload, RejectedWorkload], nodes: Iterable[str], now: datetime) -> Iterator[Rejection]:
+def unsteady(known: Mapping[WorkloadKey, RejectedWorkload], nodes: Iterable[str], now: datetime) -> Iterator[Rejection]:
     """Say of nodes that they have changed between a decision and its bindings, and whether they have done so lately.
 
     A node that changes once is as it says. One that changes in pass after pass has its pods wait each time, wherever
@@ -127,13 +127,13 @@ def unsteady(known: Mapping[Workload, RejectedWorkload], nodes: Iterable[str], n
         When.
     """
     for name in sorted(nodes):
-        itself = Workload("", "Node", name)
+        itself = WorkloadKey("", "Node", name)
         yield Rejection(itself, name, _CHANGED_AGAIN if itself in known else _CHANGED, now)
 
 
 def remembered(
-    known: Mapping[Workload, RejectedWorkload], rejections: Iterable[Rejection], seconds: float, now: datetime
-) -> dict[Workload, RejectedWorkload]:
+    known: Mapping[WorkloadKey, RejectedWorkload], rejections: Iterable[Rejection], seconds: float, now: datetime
+) -> dict[WorkloadKey, RejectedWorkload]:
     """Workloads to remember, with new rejections.
 
     Parameters
@@ -145,7 +145,7 @@ def remembered(
     """
     if seconds <= 0:
         return {}
-    found: dict[Workload, list[Rejection]] = defaultdict(list)
+    found: dict[WorkloadKey, list[Rejection]] = defaultdict(list)
     for each in rejections:
         found[each.workload].append(each)
     since = now - timedelta(seconds=seconds)
@@ -156,9 +156,9 @@ def remembered(
     return _latest({key: each for key, each in updated.items() if each.nodes})
 
 
-def _latest(known: Mapping[Workload, RejectedWorkload]) -> dict[Workload, RejectedWorkload]:
+def _latest(known: Mapping[WorkloadKey, RejectedWorkload]) -> dict[WorkloadKey, RejectedWorkload]:
     """As many as are remembered; a bound for each namespace keeps one from displacing the others."""
-    of_one, kept = Counter[str](), list[Workload]()
+    of_one, kept = Counter[str](), list[WorkloadKey]()
     by_age = sorted((each.until or max(each.nodes.values()), key) for key, each in known.items())
     for _, key in reversed(by_age):
         of_one[key.namespace] += 1
@@ -208,7 +208,7 @@ def _backing_off(found: RejectedWorkload, now: datetime) -> RejectedWorkload:
     return replace(found, times=found.times + 1, until=now + back_off(found.times + 1))
 
 
-def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
+def cooling_nodes(known: Mapping[WorkloadKey, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
     """Nodes whose kubelet alone rejected a workload lately, the latest few of each namespace; and unsteady ones."""
     since, lately = now - timedelta(seconds=seconds), defaultdict[str, list[tuple[datetime, str]]](list)
     for workload, each in known.items():
@@ -217,12 +217,14 @@ def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, no
     return {name for owner, nodes in lately.items() for _, name in sorted(nodes)[-_MOST_COOLING if owner else 0 :]}
 
 
-def kept_off(known: Mapping[Workload, RejectedWorkload], cooling: Container[str]) -> dict[Workload, str]:
+def kept_off(known: Mapping[WorkloadKey, RejectedWorkload], cooling: Container[str]) -> dict[WorkloadKey, str]:
     """Workload to the node that rejected it last and does not cool down, so that it does not return at once."""
     latest = {key: max(each.nodes, key=each.nodes.__getitem__) for key, each in known.items() if not each.times}
     return {key: node for key, node in latest.items() if node not in cooling}
 
 
-def waiting_workloads(known: Mapping[Workload, RejectedWorkload], now: datetime) -> dict[Workload, RejectedWorkload]:
+def waiting_workloads(
+    known: Mapping[WorkloadKey, RejectedWorkload], now: datetime
+) -> dict[WorkloadKey, RejectedWorkload]:
     """Workloads that still back off."""
     return {key: each for key, each in known.items() if each.until is not None and each.until > now}

@@ -31,7 +31,7 @@ __all__ = [
     "PodView",
     "Rejection",
     "TopologyView",
-    "Workload",
+    "WorkloadKey",
     "is_rejection",
     "read_view",
 ]
@@ -109,7 +109,7 @@ class KubeletAnswer(Enum):
     REJECTED = "rejected"
 
 
-class Workload(NamedTuple):
+class WorkloadKey(NamedTuple):
     """The maker of pods: their controller, else the gang that they name, else their namespace.
 
     Rejections are remembered by it, since pods are made again under other names.
@@ -127,7 +127,7 @@ class Workload(NamedTuple):
 class Rejection:
     """A pod, by its ``uid``, that a kubelet did not admit."""
 
-    workload: Workload
+    workload: WorkloadKey
     node: str
     reason: str
     when: datetime
@@ -265,7 +265,7 @@ class PodView(ObjectView):
         """The single node that its required node affinity names; None where there is none, or a choice."""
         affinity = (self.spec.affinity or {}).get("nodeAffinity") or {}
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-        terms = [each for each in required.get("nodeSelectorTerms") or () if each]
+        terms = filter(None, required.get("nodeSelectorTerms") or ())
         names = [_only_names(each) for each in terms if each.get("matchExpressions") or each.get("matchFields")]
         return min(set.intersection(*names), default=None) if names else None
 
@@ -284,14 +284,14 @@ class PodView(ObjectView):
         return next((each for each in owners if each.controller), owners[0] if owners else None)
 
     @property
-    def workload(self) -> Workload:
+    def workload(self) -> WorkloadKey:
         """The workload that made it."""
         metadata, owner = self.metadata, self.controller
         notes = metadata.annotations or {}
         if owner is not None:
-            return Workload(metadata.namespace, _short(owner.kind, _LONGEST_KIND), _short(owner.name, _LONGEST_NAME))
+            return WorkloadKey(metadata.namespace, _short(owner.kind, _LONGEST_KIND), _short(owner.name, _LONGEST_NAME))
         group = next((notes[key] for key in GROUP_ANNOTATIONS if notes.get(key)), "")
-        return Workload(metadata.namespace, "PodGroup" if group else "Pod", _short(group, _LONGEST_NAME))
+        return WorkloadKey(metadata.namespace, "PodGroup" if group else "Pod", _short(group, _LONGEST_NAME))
 
     @property
     def rejection(self) -> Rejection | None:

@@ -20,7 +20,7 @@ from placer.passes.cluster.reading.gang_record import (
     read_record,
     record_path,
 )
-from placer.passes.cluster.reading.views import Workload
+from placer.passes.cluster.reading.views import WorkloadKey
 from placer.problem import GroupKey
 
 __all__ = ["write_record"]
@@ -42,7 +42,7 @@ def write_record(
     name: str,
     before: RecordedGangs,
     gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
+    workloads: Mapping[WorkloadKey, RejectedWorkload] = MappingProxyType({}),
     disruption: RecordedDisruption | None = None,
     unanswered: UnansweredPods | None = None,
 ) -> RecordedGangs:
