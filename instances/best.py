@@ -85,7 +85,7 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
         options = SearchOptions(seconds, None, workers, 0, known.solution)
         deadline = time.monotonic() + seconds + 5
         run_apart(
-            "placer.search.exact.search:search",
+            "placer.search.exact.method:search",
             (dense, options),
             lambda event: known.on_event(event, "exact"),
             deadline,

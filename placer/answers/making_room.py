@@ -422,13 +422,11 @@ class _Preemption:
         try:
             ended = self._first_plan(deadline)
             if ended is None:
-                target, asked = (
-                    ("search:search", (self._found,)) if self.domains is None else ("emptying:empty", self.domains)
-                )
+                target, asked = "placer.search.preempt.emptying:empty", self.domains
+                if asked is None:
+                    target, asked = "placer.search.preempt.method:search", (self._found,)
                 options = SearchOptions(None if left is None else deadline.left, None, self.workers, self.seed)
-                process = run_apart(
-                    f"placer.search.preempt.{target}", (self.instance, *asked, options), self._hear, deadline
-                )
+                process = run_apart(target, (self.instance, *asked, options), self._hear, deadline)
                 self.findings += process.findings("preempt")
                 ended = process.termination
         finally:

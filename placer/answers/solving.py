@@ -39,9 +39,9 @@ __all__ = ["solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
-    "exact": "placer.search.exact.search:search",
+    "exact": "placer.search.exact.method:search",
     "decomposed": "placer.search.decomposed:search",
-    "milp": "placer.search.milp.search:search",
+    "milp": "placer.search.milp.method:search",
 }
 
 #: Methods that show only what they found themselves.

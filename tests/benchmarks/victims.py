@@ -194,7 +194,7 @@ def _command(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, d
 def _policy(run: Run, made: MadeInstance, limits: Limits) -> tuple[Placement, dict[str, Any]]:
     """What another scheduler evicts and binds; it proves nothing."""
     asked, until = Asked(run.method, seed=run.seed), Deadline.within(3 * limits.seconds)
-    ended = run_apart("placer.lab.compare:decide", (made.instance, asked), lambda _: None, until)
+    ended = run_apart("placer.lab.comparing:decide", (made.instance, asked), lambda _: None, until)
     if not isinstance(ended.value, Proposal):
         raise ValueError(f"{ended.how.value} {ended.detail}: {ended.value}")
     return ended.value.placement, {}

@@ -70,7 +70,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     asked_for: list[Asked] = []
 
     def in_place(target: str, arguments: tuple[Instance, Asked], *_: Any) -> ProcessResult:
-        assert target == "placer.lab.compare:decide"
+        assert target == "placer.lab.comparing:decide"
         asked_for.append(arguments[1])
         return ProcessResult(ProcessEnd.RETURNED, decide(*arguments, lambda _: None))
 

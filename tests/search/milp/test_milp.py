@@ -325,7 +325,7 @@ def test_a_work_limit_counts_nodes_and_repeats() -> None:
 def test_no_process_that_solves_loads_two_solvers() -> None:
     """From version 1.15 on highspy and ortools cannot be loaded into one process."""
     program = (
-        "import sys, placer.search.milp.search; assert 'highspy' in sys.modules; assert 'ortools' not in sys.modules"
+        "import sys, placer.search.milp.method; assert 'highspy' in sys.modules; assert 'ortools' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
