@@ -422,9 +422,9 @@ class _Preemption:
         try:
             ended = self._first_plan(deadline)
             if ended is None:
-                target, asked = "placer.search.preempt.emptying:empty", self.domains
-                if asked is None:
-                    target, asked = "placer.search.preempt.method:search", (self._found,)
+                emptying, searching = "placer.search.preempt.emptying:empty", "placer.search.preempt.method:search"
+                target = searching if self.domains is None else emptying
+                asked = (self._found,) if self.domains is None else self.domains
                 options = SearchOptions(None if left is None else deadline.left, None, self.workers, self.seed)
                 process = run_apart(target, (self.instance, *asked, options), self._hear, deadline)
                 self.findings += process.findings("preempt")

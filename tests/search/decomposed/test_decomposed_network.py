@@ -20,7 +20,7 @@ from placer.search.decomposed.large_neighbourhood import LargeNeighbourhoodSearc
 from placer.search.decomposed.repairing import RepairTask, repair
 from placer.search.decomposed.subproblem import Subproblem, make_subproblem
 from placer.search.events import SearchOptions
-from placer.search.exact import search as exact
+from placer.search.exact import method as exact
 from tests.examples import seed_blocks
 from tests.search.decomposed.test_decomposed import so_many, starts
 from tests.support import instance_of

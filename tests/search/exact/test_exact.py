@@ -14,7 +14,7 @@ from placer.problem.placement import MAXIMISED
 from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.events import BoundFound, Improved, SearchOptions, TooLarge
-from placer.search.exact import search as exact
+from placer.search.exact import method as exact
 from placer.search.exact.method import ExactModel, safe_bound, search
 from placer.search.greedy.multi_start import greedy
 from tests.world import World, hard, port, soft

@@ -13,7 +13,7 @@ from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.problem.reading import read
 from placer.search.events import TooLarge
-from placer.search.exact import search
+from placer.search.exact import method as search
 from placer.search.exact.method import ExactModel
 from placer.search.exact.node_sets import make_node_sets
 from placer.search.exact.variables import make_bundles

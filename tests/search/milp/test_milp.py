@@ -22,7 +22,8 @@ from placer.cli import main
 from placer.problem.reading import read
 from placer.problem.result import Termination, Verdict
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
-from placer.search.milp import search, solvers
+from placer.search.milp import method as search
+from placer.search.milp import solvers
 from placer.search.milp.method import MilpModel
 from placer.search.milp.solvers import SolveStatus, ask, complaint, make_solver, proves, solve_status
 from placer.search.milp.variables import BASE, LARGEST, Linear, PulpProgram

@@ -22,7 +22,8 @@ from placer.problem.numa import NumaDemand, NumaNode
 from placer.problem.placement import Score
 from placer.rules import verify
 from placer.search.events import Event, SearchOptions, TooLarge
-from placer.search.milp import search, zones
+from placer.search.milp import method as search
+from placer.search.milp import zones
 from placer.search.milp.method import MilpModel
 from placer.search.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.search.numa.binding_order import aligned
