@@ -34,6 +34,7 @@ MEANT = {
 _PAGE = re.compile(r"[\w./*-]*\w\.md\b")
 _MODULE = re.compile(r"`(\w+\.py)`")
 _PATH = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(map(re.escape, FOLDERS))})/[\w./*{{}}-]+")
+_FUNCTION = re.compile(r"[\"'](placer(?:\.\w+)+):(\w+)[\"']")
 _URL = re.compile(r"https?:\S+")
 _FUNCTION = re.compile(r'"(placer(?:\.\w+)+):(\w+)"')
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -78,6 +79,30 @@ def test_what_a_file_names_is_there(path: Path) -> None:
         word for word in references(text) if (name_of(path), word) not in MEANT and not is_there(word, path.parent)
     ]
     assert not missing, f"{name_of(path)} refers to what is not in the repository: {missing}"
+
+
+def test_functions_that_text_names_are_there() -> None:
+    """Searches run in a process of their own and are named by text, which neither imports nor mypy check."""
+    named = {
+        (name_of(path), *found)
+        for path in files()
+        if path.suffix in {".py", ".toml"}
+        for found in _FUNCTION.findall(path.read_text(encoding="utf-8"))
+    }
+    missing = {
+        (file, f"{module}:{function}")
+        for file, module, function in named
+        if not re.search(rf"^(?:def {function}\b|from .*\b{function}$)", source(module), re.MULTILINE)
+    }
+    assert missing <= MEANT
+    assert {module for _, module, _ in named} >= {"placer.search.exact.method", "placer.search.preempt.method"}
+
+
+def source(module: str) -> str:
+    """Text of a module or of a package; empty where there is none."""
+    path = ROOT / module.replace(".", "/")
+    places = (path.with_suffix(".py"), path / "__init__.py")
+    return next((place.read_text(encoding="utf-8") for place in places if place.exists()), "")
 
 
 @pytest.mark.parametrize("path", [path for path in files() if path.suffix == ".md"], ids=name_of)

@@ -353,7 +353,7 @@ def _spare(left: Copies, spare: tuple[int, int] | None) -> dict[str, Any]:
 def _told(found: Explanation, files: Files) -> Iterator[str]:
     if found.admitted:
         if not found.pods:
-            yield f"{found.group} does not wait: it is admitted, or runs."
+            yield f"{found.group} does not wait for room: it is admitted, or runs."
             return
         yield f"{found.group} is admitted; {_optional(found)}."
         yield from _why(found, files)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TypeVar
 
 from placer.base.errors import UsageError
@@ -77,9 +78,9 @@ class CalledGroup:
     def _named(self, instance: Instance, home: str) -> set[GroupKey]:
         return self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
 
-    def means_pod(self, key: Key) -> bool:
-        """Whether a pod has this name."""
-        return key.name == self.name and self.namespace in (None, key.namespace)
+    def means_pod(self, key: Key, labels: Mapping[str, str] = MappingProxyType({})) -> bool:
+        """Whether a pod has this name, or a workload of this name made it as ``labels`` say."""
+        return self.name in (key.name, *map(labels.get, _OF_WORKLOAD)) and self.namespace in (None, key.namespace)
 
     def _inside(self, keys: set[Named], home: str) -> set[Named]:
         inside = {key for key in keys if key.namespace == (home if self.namespace is None else self.namespace)}

@@ -166,7 +166,7 @@ def test_no_change_is_told_for_optional_pods_that_required_ones_of_others_outdo(
 def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=1), pod("g-0", group="g", gpu=8)])
     assert main(["explain", path, "--group", "g-0"]) == 0
-    assert "does not wait" in capsys.readouterr().out
+    assert "does not wait for room" in capsys.readouterr().out
     assert main(["explain", path, "--json"]) == 0
     assert listing(capsys.readouterr().out) == []
     assert main(["explain", path, "--group", "none"]) == 2
@@ -185,6 +185,7 @@ def gated(name: str, *gates: str, **rest: Any) -> Document:
             ["--group", "g"],
             "found 2 pods that no scheduler may place: scheduling gate example.com/quota, expected pods",
         ),
+        (["--group", "j"], "found 1 pod that no scheduler may place: scheduling gate kueue.x-k8s.io/topology"),
         (["--group", "g-1"], "found 1 pod that no scheduler may place: scheduling gate example.com/quota"),
         (["--job", "JOB"], "found 1 pod that no scheduler may place: scheduling gate example.com/quota, expected Pods"),
         (["--group", "q"], "no group, and no pod that waits, has that name"),
@@ -192,6 +193,7 @@ def gated(name: str, *gates: str, **rest: Any) -> Document:
 )
 def test_scheduling_gates_are_named(words: list[str], said: str, tmp_path: Path, capsys: Capture) -> None:
     members = [gated(f"g-{at}", "example.com/quota", group="g") for at in range(2)]
+    members.append(gated("j-0", "kueue.x-k8s.io/topology", metadata={"labels": {"job-name": "j"}}))
     single = gated("p", "example.com/b", "example.com/a")
     ends = {**gated("q", "example.com/a"), "status": {"phase": "Failed"}}
     path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=2), *members, single, ends])

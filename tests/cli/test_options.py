@@ -145,7 +145,7 @@ def test_expand_makes_the_pods_of_one_scheduler(tmp_path: Path, capsys: Capture)
 
 
 @pytest.mark.parametrize(
-    "first", ["placer.problem.reading", "placer.answers.explain", "placer.lab.compare", "placer.cli.program"]
+    "first", ["placer.problem.reading", "placer.answers.explain", "placer.lab.comparing", "placer.cli.program"]
 )
 def test_names_of_the_package_are_functions_whatever_was_imported_first(first: str) -> None:
     program = f"import {first}, placer; print(*map(callable, (getattr(placer, name) for name in placer.__all__)))"

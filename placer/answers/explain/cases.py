@@ -93,10 +93,11 @@ def pod_words(keys: Iterable[Key]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Gated:
-    """A pod that scheduling gates hold back, and the PodGroup that it names."""
+    """A pod that scheduling gates hold back, the PodGroup that it names, and its labels."""
 
     gates: tuple[str, ...]
     group: GroupKey | None
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class Case:
         for pod in gated_pods(objects.pods, ownership):
             gates = tuple(sorted({gate.name for gate in pod.spec.scheduling_gates or ()}))
             group = named_group(pod, pod.namespace, known, Findings())
-            found[Key(pod.namespace, pod.metadata.name)] = Gated(gates, group)
+            found[Key(pod.namespace, pod.metadata.name)] = Gated(gates, group, pod.metadata.labels or {})
         return found
 
     @cached_property

@@ -154,7 +154,11 @@ def _not_found(case: Case, name: CalledGroup) -> str:
 
 def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:
     keys = {key for key in found if not case.instance.groups[key].pending and not case.instance.groups[key].bound}
-    gated = {key: pod for key, pod in case.gated.items() if name.means_pod(key) or pod.group in keys}
+    gated = {
+        key: pod
+        for key, pod in case.gated.items()
+        if pod.group in keys or name.means_pod(key, {} if found else pod.labels)
+    }
     return f"found {gates_words(gated)}, expected pods that wait without" if gated else ""
 
 

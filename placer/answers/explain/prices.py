@@ -103,4 +103,4 @@ def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
     if result.verdict in (Verdict.INFEASIBLE, Verdict.OPTIMAL):
         instead = step.command.replace("placer preempt --for", "placer explain --group")
         return NextStepPart(command=instead, message="lists changes that help: evictions do not (proved)")
-    return NextStepPart(command=step.command, message="found nothing that must go for it in time")
+    return NextStepPart(command=step.command, message="found no plan in the short time here; it may find one with more")

@@ -1,4 +1,4 @@
-"""One pod bound, or released where it has the hold gate (:mod:`placer.passes.cluster.writing.release`).
+"""One pod bound, or released where it has the hold gate (:mod:`placer.passes.cluster.writing.releasing`).
 
 A binding carries uid and resourceVersion, so that no later or changed pod of the name gets the node; ``bindings`` would
 ignore the uid, ``pods/NAME/binding`` does not. 409 and 401 make the pod be read, 429 is tried again when the server
