@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from placer.base.deadline import duration
@@ -94,9 +95,9 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     if not entries:
         terminal.print(none, markup=False)
         return
-    sound = [each for each in entries if _is_sound_pod(each)] if len(entries) > SHOWN else []
-    worst = sorted((each for each in entries if not (sound and _is_sound_pod(each))), key=_badness)
-    if sound:
+    worst = sorted(entries, key=_badness)
+    if len(entries) > SHOWN and (sound := [*filter(_is_sound_pod, entries)]):
+        worst = [*filterfalse(_is_sound_pod, worst)]
         pods = counted(len(sound), "single pod")
         terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (--json has all)")
     shown = worst[:SHOWN]
@@ -106,6 +107,10 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
     _print_late(entries)
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
+    _print_violations(shown)
+
+
+def _print_violations(shown: Sequence[AuditEntry]) -> None:
     broken: dict[str, list[str]] = {}
     for name, entry in zip(_names([each.group for each in shown], str), shown, strict=True):
         for violation in entry.violations:

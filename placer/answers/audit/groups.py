@@ -115,12 +115,7 @@ def audit(
 
     ``deadline``: no best place is sought after it, and nothing is judged a second later. ``asked``: None: all groups.
     """
-    groups = {key: group for key, group in instance.groups.items() if group.bound}
-    lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
-    for pod in lone:
-        if pod.group is None:
-            key = group_of(pod)
-            groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
+    groups = _running(instance)
     asked_for = {key: groups[key] for key in sorted(groups if asked is None else groups.keys() & asked)}
     say(f"judging {len(asked_for):,} groups together")
     found = within(deadline, lambda: _without_search(instance, asked_for), dict[GroupKey, AuditEntry]())
@@ -131,6 +126,16 @@ def audit(
         late = found.get(key, AuditEntry(key, Standing.UNOBSERVABLE, (), nothing, late=True))
         found[key] = within(deadline, partial(_entry, instance, groups[key], deadline, late), late)
     return [found[key] for key in asked_for]
+
+
+def _running(instance: Instance) -> dict[GroupKey, Group]:
+    groups = {key: group for key, group in instance.groups.items() if group.bound}
+    lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
+    for pod in lone:
+        if pod.group is None:
+            key = group_of(pod)
+            groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
+    return groups
 
 
 def _promise(found: Mapping[GroupKey, AuditEntry]) -> Callable[[GroupKey], tuple[float, GroupKey]]:
@@ -148,26 +153,26 @@ def _without_search(instance: Instance, groups: Mapping[GroupKey, Group]) -> dic
     more, so that a group named in no violation breaks none. Left out are groups of which that is not true (pods that
     ask for others near, whose order decides) and those that make or get calls.
     """
-    wrong = _broken(instance, groups.values())
+    where = {key: instance.pods[key].node or "" for group in groups.values() for key in group.bound}
+    broken = verify(_all_lifted(instance, groups.values()), Placement.of(where))
+    wrong = set[str]().union(*(each.subjects for each in broken))
+    wrong.update(f"Node {name}" for name in _nodes_of(instance, wrong))
     found = {}
     for key, group in groups.items():
-        if _differs_alone(instance, group) or (wrong and not wrong.isdisjoint(_subjects(instance, group))):
-            continue
-        standing = Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
-        quality = _nearness(instance, {instance.pods[each].node or "" for each in group.bound})
-        entry = AuditEntry(key, standing, (), quality, sub_groups=tuple(_parts(instance, group, frozenset())))
-        found[key] = _counted(entry, group, instance) or entry
+        named = wrong and not wrong.isdisjoint(_subjects(instance, group))
+        if not named and not _needs_search(instance, group):
+            found[key] = _sound(instance, group)
     return found
 
 
-def _broken(instance: Instance, groups: Collection[Group]) -> set[str]:
-    where = {key: instance.pods[key].node or "" for group in groups for key in group.bound}
-    broken = verify(_all_lifted(instance, groups), Placement.of(where))
-    wrong = {subject for each in broken for subject in each.subjects}
-    return wrong.union(f"Node {name}" for name in _nodes_of(instance, wrong))
+def _sound(instance: Instance, group: Group) -> AuditEntry:
+    standing = Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
+    quality = _nearness(instance, {instance.pods[key].node or "" for key in group.bound})
+    entry = AuditEntry(group.key, standing, (), quality, sub_groups=tuple(_parts(instance, group, frozenset())))
+    return _counted(entry, group, instance) or entry
 
 
-def _differs_alone(instance: Instance, group: Group) -> bool:
+def _needs_search(instance: Instance, group: Group) -> bool:
     pods = [instance.pods[each] for each in group.bound]
     calls = instance.network is not None and any(pod.workload is not None for pod in pods)
     return calls or any(pod.neighbours.affinity for pod in pods) or bool(_doubts(instance, group))
@@ -194,17 +199,7 @@ def _subjects(instance: Instance, group: Group) -> Iterator[str]:
 def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEntry) -> AuditEntry:
     """The entry with the best there is next to it; ``known``: what is known already, unless that is late."""
     lifted, where = _waiting_alone(instance, group)
-    entry = known
-    if known.late:
-        placement = Placement.of(where)
-        doubts = _doubts(instance, group)
-        broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
-        violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
-        quality = _quality(lifted, group.key, placement)
-        parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
-        lacks = bool(doubts) or _lacks(instance, group)
-        standing = Standing.VIOLATION if violations else Standing.UNOBSERVABLE if lacks else Standing.MATCH
-        entry = AuditEntry(group.key, standing, violations, quality, sub_groups=parts)
+    entry = _judged(instance, group, lifted, Placement.of(where)) if known.late else known
     counted = _counted(entry, lifted.groups[group.key], lifted)
     if counted is not None:
         return counted
@@ -214,6 +209,17 @@ def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEnt
     best, by = found
     near = bool(group.topologies) and bool(lifted.topology.hyper_nodes)
     return replace(entry, best=best, proved_by=by, score=_score(entry.quality, best, near=near))
+
+
+def _judged(instance: Instance, group: Group, lifted: Instance, placement: Placement) -> AuditEntry:
+    doubts = _doubts(instance, group)
+    broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
+    violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
+    quality = _quality(lifted, group.key, placement)
+    parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
+    lacks = bool(doubts) or _lacks(instance, group)
+    standing = Standing.VIOLATION if violations else Standing.UNOBSERVABLE if lacks else Standing.MATCH
+    return AuditEntry(group.key, standing, violations, quality, sub_groups=parts)
 
 
 def _doubts(instance: Instance, group: Group) -> Set[str]:

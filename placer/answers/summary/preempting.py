@@ -31,6 +31,8 @@ __all__ = [
 SHOWN = 40
 #: Gangs, or domains, that a headline names.
 FEW = 2
+#: Whether units are evicted, to the words of their proof.
+_PROOF_WORDS = {True: ("evicts", "evicted", "fewer units or moves"), False: ("moves", "moved", "fewer units")}
 #: Why no more can be had where that is proved, and what else is worth a try where it is not.
 _HIGHER = "Pods of equal or higher priority never go."
 _ONE_GROUP = ", or one group alone (--for)"
@@ -298,14 +300,14 @@ def _left(result: Result, disruption: Disruption, what: str = "still waits") -> 
 
 def _proof(result: Result) -> str:
     values = [each for each in result.objective if each.value.name in (*LOSSES, "moved", "movedUnits")]
-    evicts = values[0].value.name in LOSSES
-    verb, work, rest = ("evicts", "evicted", "fewer units or moves") if evicts else ("moves", "moved", "fewer units")
-    if all(judged.met for judged in values):
+    verb, work, rest = _PROOF_WORDS[values[0].value.name in LOSSES]
+    unproved = [each for each in values if not each.met]
+    if not unproved:
         return f"Proved by {_provers(values)}: no other choice {verb} less."
-    if all(judged.met for judged in values if judged.value.name == work):
+    if work not in {each.value.name for each in unproved}:
         return f"Proved: no other choice {verb} less work; whether {rest} would do is not proved."
-    first = next((each for each in values if not each.met), None)
-    if first is None or first.bound is None or first.bound.value <= 0 or first.value.name.endswith("Units"):
+    first = unproved[0]
+    if first.bound is None or first.bound.value <= 0 or first.value.name.endswith("Units"):
         return "Not proved: less might do."
     share = 100 * first.bound.value // first.value.value
     return f"Not proved: less might do, but at least {share} % of this work has to be {first.value.name}."

@@ -48,7 +48,7 @@ class FirstPlan(NamedTuple):
     evicted: frozenset[Key]
 
 
-class _Unit(NamedTuple):
+class _Disturbed(NamedTuple):
     """Bound pods that go together.
 
     ``there``: node to what it holds there; ``budgets``: budget to how many of its pods that counts; ``queues``: those
@@ -68,7 +68,7 @@ class _Unit(NamedTuple):
 class _Choice(NamedTuple):
     loss: _Loss
     bound: Mapping[Key, int]
-    units: tuple[_Unit, ...]
+    units: tuple[_Disturbed, ...]
 
 
 class Construction:
@@ -98,22 +98,28 @@ class Construction:
         )
         self.amounts = NodeAmounts(instance)
         self.pods_in_turn = [self._needed(group) for group in groups]
-        waiting = (instance.pods[key] for keys in self.pods_in_turn for key in keys)
-        rooms = [self.amounts.left(name) for name in self.dense.nodes]
-        asked = Counter(self.amounts.asked(instance.pods[key]) for key in self.candidates)
-        asked.update(self.amounts.asked(pod) for pod in waiting)
-        self.scale = Scale(asked.elements(), [instance.nodes[name].allocatable for name in self.dense.nodes])
-        scale = [*zip(self.scale.resources, self.scale.divisors, strict=True)]
-        self.start = np.array(
-            [[max(-SAFE, min(room[name] // by, SAFE)) for name, by in scale] for room in rooms], dtype=np.int64
-        ).reshape(len(rooms), len(scale))
+        self.scale = self._scaled()
+        self.start = self._room()
         self.eligibility = Eligibility([instance.nodes[name] for name in self.dense.nodes])
         self.able: dict[Constraints, npt.NDArray[np.bool_]] = {}
         self.requests: dict[Resources, tuple[_Amounts, int]] = {}
         self.losses: dict[tuple[int, int], _Loss] = {}
         self.closed: dict[tuple[str, str], bool] = {}
         self.waits_in = {group.key: instance.waiting_queue(group) for group in groups}
+        self.left = [budget.allowed for budget in instance.budgets]
         self.units = [*self._units()]
+
+    def _scaled(self) -> Scale:
+        pods, nodes = self.instance.pods, self.instance.nodes
+        asked = Counter(self.amounts.asked(pods[key]) for key in self.candidates)
+        asked.update(self.amounts.asked(pods[key]) for keys in self.pods_in_turn for key in keys)
+        return Scale(asked.elements(), [nodes[name].allocatable for name in self.dense.nodes])
+
+    def _room(self) -> npt.NDArray[np.int64]:
+        rooms = [self.amounts.left(name) for name in self.dense.nodes]
+        scale = [*zip(self.scale.resources, self.scale.divisors, strict=True)]
+        scaled = [[max(-SAFE, min(room[name] // by, SAFE)) for name, by in scale] for room in rooms]
+        return np.array(scaled, dtype=np.int64).reshape(len(rooms), len(scale))
 
     def plan(self, kept: Collection[Key] = (), barred: Collection[str] = ()) -> FirstPlan:
         """Choose, where some pods do not go and what waits gets none of some nodes.
@@ -169,13 +175,8 @@ class Construction:
         """The loss where nothing goes."""
         return (0, 0) if self.moving else (0,) * (2 * len(self._priorities))
 
-    def _units(self) -> Iterator[_Unit]:
-        counting: dict[Key, list[int]] = defaultdict(list)
-        for number, budget in enumerate(self.instance.budgets):
-            for key in budget.pods:
-                counting[key].append(number)
-        self.left = [budget.allowed for budget in self.instance.budgets]
-        numbers, standing = count(), Outcome(self.instance, Placement())
+    def _units(self) -> Iterator[_Disturbed]:
+        counting, numbers, standing = self._budgets_of_pods(), count(), Outcome(self.instance, Placement())
         for together, group, spare in self._together(standing):
             if spare is not None:  # what a gang can spare is a budget of its own
                 self.left.append(spare)
@@ -187,6 +188,13 @@ class Construction:
                     budgets |= Counter({len(self.left) - 1: len(keys)} if spare is not None else {})
                 yield self._unit(next(numbers), keys, budgets, ready)
 
+    def _budgets_of_pods(self) -> dict[Key, list[int]]:
+        found: dict[Key, list[int]] = defaultdict(list)
+        for number, budget in enumerate(self.instance.budgets):
+            for key in budget.pods:
+                found[key].append(number)
+        return found
+
     def _together(self, standing: Outcome) -> Iterator[tuple[Iterable[tuple[Key, ...]], Group | None, int | None]]:
         by_group: dict[GroupKey | None, list[Key]] = defaultdict(list)
         for key in sorted(self.candidates):
@@ -195,12 +203,12 @@ class Construction:
             group = None if name is None else self.instance.groups.get(name)
             if group is None:
                 yield ((key,) for key in keys), None, None
-            elif goes_whole(group) or group.sub_groups or group.min_task_member or not standing.ready(group):
+            elif _has_parts(group) or not standing.ready(group):
                 yield [group.bound] if self.candidates.issuperset(group.bound) else [], group, None
             else:
                 yield ((key,) for key in keys), group, group.placed_before - group.min_member
 
-    def _unit(self, number: int, keys: tuple[Key, ...], budgets: Mapping[int, int], ready: bool) -> _Unit:
+    def _unit(self, number: int, keys: tuple[Key, ...], budgets: Mapping[int, int], ready: bool) -> _Disturbed:
         there: dict[int, _Amounts] = {}
         queues, weight, movable = _NOBODY, 0, ready
         pods = [self.instance.pods[key] for key in keys]
@@ -214,10 +222,13 @@ class Construction:
                 queues |= {keeping} - {None}
                 movable = movable and not self._is_closed(pod.queue, pod.namespace)
         priority = max(pod.unit_priority for pod in pods)
+        return _Disturbed(number, priority, keys, self._loss(priority, weight), there, budgets, queues, movable)
+
+    def _loss(self, priority: int, weight: int) -> _Loss:
         if (priority, weight) not in self.losses:
             at = 0 if self.moving else 2 * self._priorities.index(priority)
             self.losses[priority, weight] = (*self.nothing[:at], weight, 1, *self.nothing[at + 2 :])
-        return _Unit(number, priority, keys, self.losses[priority, weight], there, budgets, queues, movable)
+        return self.losses[priority, weight]
 
     def _is_closed(self, queue: str, namespace: str) -> bool:
         if (queue, namespace) not in self.closed:
@@ -232,16 +243,16 @@ class _Round:
         self.whole, self.instance = whole, whole.instance
         self.free: list[_Amounts] = whole.start.tolist()
         self.left = list(whole.left)
-        self.on: dict[int, list[_Unit]] = defaultdict(list)
+        self.on: dict[int, list[_Disturbed]] = defaultdict(list)
         for unit in sorted(whole.units, key=lambda each: each.loss):
             if unit.number not in whole.stay:
                 for node in unit.there:
                     self.on[node].append(unit)
-        self.gone: dict[int, _Unit] = {}
+        self.gone: dict[int, _Disturbed] = {}
         self.for_group: dict[int, int] = {}
         #: What was found for a pod on a node is true as long as nothing has changed there.
         self.changes: Counter[int] = Counter()
-        self.found: dict[object, tuple[int, tuple[_Loss, tuple[_Unit, ...]] | None]] = {}
+        self.found: dict[object, tuple[int, tuple[_Loss, tuple[_Disturbed, ...]] | None]] = {}
         self.rankings: dict[object, _Ranking] = {}
 
     def run(self) -> tuple[FirstPlan, set[int]]:
@@ -255,7 +266,11 @@ class _Round:
         for unit in sorted(self.gone.values(), key=lambda each: each.loss, reverse=True):
             if all(_fits(amounts, self.free[node]) for node, amounts in unit.there.items()):
                 self._stay(unit)
-        moved, evicted, stuck = self._received()
+        return self._without_stuck(bound, *self._received())
+
+    def _without_stuck(
+        self, bound: Iterable[Mapping[Key, int]], moved: Mapping[Key, int], evicted: set[Key], stuck: set[int]
+    ) -> tuple[FirstPlan, set[int]]:
         without = {self.for_group[number] for number in stuck}
         nodes = self.whole.dense.nodes
         placed = {
@@ -277,7 +292,7 @@ class _Round:
         for key, node in choice.bound.items():
             self._change({node: self.whole.asked(self.instance.pods[key])}, sub)
 
-    def _stay(self, unit: _Unit) -> None:
+    def _stay(self, unit: _Disturbed) -> None:
         del self.gone[unit.number]
         self._change(unit.there, sub)
 
@@ -290,14 +305,10 @@ class _Round:
 
     def _cheapest(self, group: Group, pods: Sequence[Key]) -> _Choice | None:
         index = index_of(self.whole.dense, group.key)
-        if index is None or any(key not in self.whole.dense.class_of for key in pods):
+        if index is None or not self.whole.dense.class_of.keys() >= set(pods):
             return None
         best: _Choice | None = None
-        kind = alike(self.instance, group)
-        if kind not in self.rankings:
-            names = group_domains(self.instance, self.whole.dense, index)
-            self.rankings[kind] = _Ranking(self, [[self.whole.node_index[name] for name in each] for each in names])
-        for estimate, nodes in self.rankings[kind].ranked(group, pods)[:MOST_DOMAINS]:
+        for estimate, nodes in self._ranking(group, index).ranked(group, pods)[:MOST_DOMAINS]:
             if best is not None and (estimate >= best.loss or self.whole.deadline.over):
                 break
             choice = _InDomain(self, group, nodes).choice(pods, best)
@@ -305,7 +316,14 @@ class _Round:
                 best = choice
         return best
 
-    def may_go(self, unit: _Unit, group: Group, going: Mapping[int, _Unit]) -> bool:
+    def _ranking(self, group: Group, index: int) -> _Ranking:
+        kind = alike(self.instance, group)
+        if kind not in self.rankings:
+            names = group_domains(self.instance, self.whole.dense, index)
+            self.rankings[kind] = _Ranking(self, [[self.whole.node_index[name] for name in each] for each in names])
+        return self.rankings[kind]
+
+    def may_go(self, unit: _Disturbed, group: Group, going: Mapping[int, _Disturbed]) -> bool:
         if unit.number in self.gone or unit.number in going or not self._licensed(unit, group):
             return False
         if unit.queues and unit.queues != {self.whole.waits_in[group.key]}:
@@ -317,19 +335,19 @@ class _Round:
             taken.update(each.budgets)
         return all(self.left[budget] - taken[budget] >= count for budget, count in unit.budgets.items())
 
-    def _licensed(self, unit: _Unit, group: Group) -> bool:
+    def _licensed(self, unit: _Disturbed, group: Group) -> bool:
         """Whether a unit may go for a group one way or the other (D3)."""
         return self._may_be_evicted(unit, group) or (self.whole.moving and self._may_be_moved(unit, group))
 
-    def _may_be_evicted(self, unit: _Unit, group: Group) -> bool:
+    def _may_be_evicted(self, unit: _Disturbed, group: Group) -> bool:
         instance = self.instance
         return instance.may_evict and not instance.moves_only and unit.priority < group.priority
 
-    def _may_be_moved(self, unit: _Unit, group: Group) -> bool:
+    def _may_be_moved(self, unit: _Disturbed, group: Group) -> bool:
         instance = self.instance
         return unit.movable and instance.may_move and (instance.moves_only or unit.priority <= group.priority)
 
-    def on_node(self, node: int, needs: _Amounts, group: Group) -> tuple[_Loss, tuple[_Unit, ...]] | None:
+    def on_node(self, node: int, needs: _Amounts, group: Group) -> tuple[_Loss, tuple[_Disturbed, ...]] | None:
         """What goes on a node for a pod of a group; None: not enough may."""
         asked = node, tuple(needs), group.priority, self.whole.waits_in[group.key]
         changes, found = self.found.get(asked, (-1, None))
@@ -339,9 +357,9 @@ class _Round:
         return found
 
     def units_on(
-        self, node: int, room: _Amounts, needs: _Amounts, group: Group, going: Mapping[int, _Unit]
-    ) -> tuple[_Loss, tuple[_Unit, ...]] | None:
-        taken, going = list[_Unit](), dict(going)
+        self, node: int, room: _Amounts, needs: _Amounts, group: Group, going: Mapping[int, _Disturbed]
+    ) -> tuple[_Loss, tuple[_Disturbed, ...]] | None:
+        taken, going = list[_Disturbed](), dict(going)
         for unit in self.on[node]:
             if _fits(needs, room):
                 break
@@ -414,7 +432,7 @@ class _Ranking:
             total = tuple(map(add, total, loss))
         return total if room >= len(pods) else None
 
-    def _copies(self, node: int, needs: _Amounts, gone: Iterable[_Unit]) -> int:
+    def _copies(self, node: int, needs: _Amounts, gone: Iterable[_Disturbed]) -> int:
         room = self.outer.free[node]
         for unit in gone:
             room = [*map(add, room, unit.there[node])]
@@ -427,7 +445,7 @@ class _InDomain:
     def __init__(self, outer: _Round, group: Group, nodes: Sequence[int]) -> None:
         self.outer, self.group, self.nodes = outer, group, nodes
         self.free: dict[int, _Amounts] = {}
-        self.going: dict[int, _Unit] = {}
+        self.going: dict[int, _Disturbed] = {}
         self.bound: dict[Key, int] = {}
         self.queues: dict[object, list[tuple[_Loss, int, int]]] = {}
 
@@ -451,13 +469,13 @@ class _InDomain:
     def _room(self, node: int) -> _Amounts:
         return self.free.get(node) or self.outer.free[node]
 
-    def _take(self, units: Iterable[_Unit]) -> None:
+    def _take(self, units: Iterable[_Disturbed]) -> None:
         for unit in units:
             self.going[unit.number] = unit
             for node, amounts in unit.there.items():
                 self.free[node] = [*map(add, self._room(node), amounts)]
 
-    def _cheapest(self, pod: Pod, needs: _Amounts) -> tuple[int, tuple[_Unit, ...]] | None:
+    def _cheapest(self, pod: Pod, needs: _Amounts) -> tuple[int, tuple[_Disturbed, ...]] | None:
         kind = pod.constraints, tuple(needs)
         if kind not in self.queues:
             able = self.outer.whole.admitting(pod) & self.outer.whole.open
@@ -479,7 +497,7 @@ class _InDomain:
         found = self._on(node, needs)
         return None if found is None else (found[0], sum(self._room(node)), node)
 
-    def _on(self, node: int, needs: _Amounts) -> tuple[_Loss, tuple[_Unit, ...]] | None:
+    def _on(self, node: int, needs: _Amounts) -> tuple[_Loss, tuple[_Disturbed, ...]] | None:
         if node in self.free or self.going:
             return self.outer.units_on(node, self._room(node), needs, self.group, self.going)
         return self.outer.on_node(node, needs, self.group)
@@ -493,7 +511,7 @@ class _Receivers:
         totals = np.maximum(whole.start, 0).max(axis=0, initial=1)
         self.shares = 1.0 / np.maximum(totals, 1)
 
-    def of(self, unit: _Unit) -> dict[Key, int] | None:
+    def of(self, unit: _Disturbed) -> dict[Key, int] | None:
         """Where the pods of a unit are bound again; None: not all of them find room."""
         before = self.free.copy() if len(unit.pods) > 1 else None
         for begin, end in self._ranges(unit):
@@ -504,7 +522,7 @@ class _Receivers:
                 self.free[:] = before
         return None
 
-    def _within(self, unit: _Unit, begin: int, end: int) -> dict[Key, int] | None:
+    def _within(self, unit: _Disturbed, begin: int, end: int) -> dict[Key, int] | None:
         found = dict[Key, int]()
         pods = sorted((self.whole.instance.pods[key] for key in unit.pods), key=self.whole.asked, reverse=True)
         for pod in pods:
@@ -518,7 +536,7 @@ class _Receivers:
             found[pod.key] = node
         return found
 
-    def _ranges(self, unit: _Unit) -> Iterator[tuple[int, int]]:
+    def _ranges(self, unit: _Disturbed) -> Iterator[tuple[int, int]]:
         """Slices of the nodes of which one must hold the unit (C7)."""
         tree = self.whole.dense.domains
         name = self.whole.instance.pods[unit.pods[0]].group
@@ -535,6 +553,11 @@ class _Receivers:
                 yield begin, end
 
 
+def _has_parts(group: Group) -> bool:
+    """Whether no pod of a group goes alone: one would take others with it, or leave a part of it too small."""
+    return goes_whole(group) or bool(group.sub_groups or group.min_task_member)
+
+
 def _helps(gains: Iterable[int], needs: Iterable[int], room: Iterable[int]) -> bool:
     return any(gain and need > there for gain, need, there in zip(gains, needs, room, strict=True))
 
@@ -543,7 +566,7 @@ def _fits(needs: Iterable[int], room: Iterable[int]) -> bool:
     return all(not need or there >= need for need, there in zip(needs, room, strict=True))
 
 
-def _total(nothing: _Loss, units: Iterable[_Unit]) -> _Loss:
+def _total(nothing: _Loss, units: Iterable[_Disturbed]) -> _Loss:
     for unit in units:
         nothing = tuple(map(add, nothing, unit.loss))
     return nothing

@@ -261,9 +261,7 @@ class DomainSearch:
         marginal = list[Fraction]()
         for name in names:
             room, before = self.contraction.room[name], Fraction(0)
-            for copies in range(1, min((room[each] // least for each, least in asked.items()), default=count) + 1):
-                if copies > count:
-                    break
+            for copies in range(1, min([count, *(room[each] // least for each, least in asked.items())]) + 1):
                 each_resource = (self._covering(name, each, copies * least) for each, least in asked.items())
                 weight = max(each_resource, default=Fraction(0))
                 marginal.append(weight - before)

@@ -97,17 +97,24 @@ def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
     groups = [state.groups[group.key] for group in lacking]
     for moving in (True, False) if lacking else ():
         if moving or (instance.may_evict and not instance.moves_only):
-            construction, barred = Construction(state, groups, moving=moving, deadline=deadline), set[str]()
-            for _ in deadline.each(range(TRIES)):
-                found = construction.plan(barred=barred)
-                taken = best.offer(whole_plan(instance, kept, each) for each in carried_out(state, found, deadline))
-                if taken:
-                    yield Carried(best.placement, "construction")
-                if taken is not None:
-                    break
-                barred.update(found.bound.values())
+            construction = Construction(state, groups, moving=moving, deadline=deadline)
+            if _is_better(best, kept, construction):
+                yield Carried(best.placement, "construction")
     if not best.placement.disturbs and not best.placement.bindings:
         yield Carried(best.placement, "greedy")
+
+
+def _is_better(best: Best, kept: Placement, construction: Construction) -> bool:
+    """Whether the first plan of a construction that keeps the rules is better; where none does, nodes are barred."""
+    barred, deadline = set[str](), construction.deadline
+    for _ in deadline.each(range(TRIES)):
+        found = construction.plan(barred=barred)
+        placements = carried_out(construction.instance, found, deadline)
+        taken = best.offer(whole_plan(best.instance, kept, each) for each in placements)
+        if taken is not None:
+            return taken
+        barred.update(found.bound.values())
+    return False
 
 
 def missing(instance: Instance, placement: Placement) -> list[Group]:

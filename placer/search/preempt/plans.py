@@ -118,14 +118,14 @@ def _carried_out(disruption: Disruption) -> bool:
 
 def _has_room(disruption: Disruption) -> bool:
     instance, nodes = disruption.instance, disruption.outcome.new
+    homes = {key: instance.pods[key].node or "" for key in disruption.gone}
     free = {
         name: Counter(instance.nodes[name].allocatable - instance.held.get(name, Resources()))
-        for name in {*nodes.values(), *(instance.pods[key].node or "" for key in disruption.gone)}
-        if name in instance.nodes
+        for name in instance.nodes.keys() & {*nodes.values(), *homes.values()}
     }
     for step in disruption.placement.steps:
         for key in step.go:
-            free.get(instance.pods[key].node or "", Counter[str]()).update(instance.pods[key].requests)
+            free.get(homes[key], Counter[str]()).update(instance.pods[key].requests)
         for key in step.bind:
             free[nodes[key]].subtract(instance.pods[key].requests)
         if any(free[nodes[key]][each] < 0 for key in step.bind for each in instance.pods[key].requests):
