@@ -6,7 +6,7 @@ Not judged: what a node (cordoned, tainted) or queue (closed) became later, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
