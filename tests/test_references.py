@@ -36,7 +36,6 @@ _MODULE = re.compile(r"`(\w+\.py)`")
 _PATH = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(map(re.escape, FOLDERS))})/[\w./*{{}}-]+")
 _FUNCTION = re.compile(r"[\"'](placer(?:\.\w+)+):(\w+)[\"']")
 _URL = re.compile(r"https?:\S+")
-_FUNCTION = re.compile(r'"(placer(?:\.\w+)+):(\w+)"')
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -113,18 +112,6 @@ def test_links_of_a_page_lead_somewhere(path: Path) -> None:
             page = path.parent / target if target else path
             assert page.exists(), link
             assert not anchor or anchor in anchors(page), link
-
-
-def test_functions_that_strings_name_are_there() -> None:
-    """Child processes import searches by name, so neither mypy nor an import sees that one has moved. The files are
-    read: one process must not load two solvers.
-    """
-    found = {name for path in (ROOT / "placer").rglob("*.py") for name in _FUNCTION.findall(path.read_text("utf-8"))}
-    assert len(found) > 3
-    for module, function in found:
-        path = ROOT / module.replace(".", "/")
-        text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
-        assert re.search(rf"^(def|from .* import .*) ?\b{function}\b", text, re.MULTILINE), f"{module}:{function}"
 
 
 def anchors(page: Path) -> set[str]:
