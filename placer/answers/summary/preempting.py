@@ -110,6 +110,8 @@ def _unready(result: Result, disruption: Disruption) -> list[GroupKey]:
 
 def _not_had(result: Result, had: str, why: str, tries: str) -> str:
     """That what was asked for is not had: since it cannot be, which is proved, or since nothing was found in time."""
+    if any(pod.numa is not None for pod in result.instance.pending):
+        why += " NUMA zones of pods that go count as taken, since no object names them."
     if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
         return f"Cannot be had, which is proved: {had}. {why}"
     seconds = result.seconds.get("total", 0.0)

@@ -28,6 +28,7 @@ from tests.disturbing import beaten, whole
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting, only_for
 from tests.shrink import describe
+from tests.support import instance_of, node, pod, policy
 from tests.tiny_disruption import tiny_disruption
 from tests.world import World, apart, both, hard, near
 
@@ -214,6 +215,26 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
     quiet = preempt(instance, time_limit=None, workers=1, costs=False)
     assert "ProtectionCosts" not in {each.code for each in quiet.findings}
+
+
+def test_zones_of_a_pod_that_goes_stay_taken_and_it_is_said() -> None:
+    cpu = {"name": "cpu", "capacity": "8", "allocatable": "8", "available": "2"}
+    kubelet = {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": "n"},
+        "topologyPolicies": ["SingleNUMANodeContainerLevel"],
+        "zones": [{"name": "node-0", "type": "Node", "resources": [cpu]}],
+    }
+    amounts = {"cpu": "6", "memory": "1Gi"}
+    container = {"name": "main", "image": "x", "resources": {"requests": amounts, "limits": amounts}}
+    runs, asks = (pod(name, node=at, priority=rank) for name, at, rank in (("old", "n", 0), ("new", None, 10)))
+    for each in (runs, asks):
+        each["spec"]["containers"] = [container]
+    evicting = policy(disruption={"evict": "lower-priority"})
+    instance = instance_of(node("n", cpu=8, memory="8Gi"), kubelet, runs, asks, evicting)
+    found = preempt(instance, time_limit=None, workers=1)
+    assert next(preempt_lines(found)).endswith("NUMA zones of pods that go count as taken, since no object names them.")
 
 
 def test_without_time_it_is_said_that_the_cost_of_protections_is_not_known() -> None:
