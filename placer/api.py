@@ -366,13 +366,17 @@ def preempt(
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
     """
+    from placer.answers.explain.prices import rivals
     from placer.answers.making_room import group_named
     from placer.answers.making_room import preempt as decide
-    from placer.answers.summary.preempting import preempt_lines
+    from placer.answers.summary.preempting import preempt_lines, rival_lines
+
+    def lines(result: Result) -> Iterable[str]:
+        return *preempt_lines(result), *(rival_lines(instance, rivals(instance, result)) if for_ is not None else ())
 
     _expect("instance", instance, Instance)
     ask = partial(decide, instance, group_named(instance, for_) if isinstance(for_, str) else for_)
-    return _planned(instance, ask, preempt_lines, time_limit, display, workers=workers, seed=seed)
+    return _planned(instance, ask, lines, time_limit, display, workers=workers, seed=seed)
 
 
 def defrag(

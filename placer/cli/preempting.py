@@ -105,7 +105,6 @@ def _preempt(options: argparse.Namespace) -> int:
     from placer.answers.explain.prices import rivals
     from placer.answers.making_room import group_named, preempt
     from placer.answers.summary.preempting import preempt_lines, rival_lines
-    from placer.base.deadline import Deadline
     from placer.problem.what_if import without
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
@@ -122,10 +121,8 @@ def _preempt(options: argparse.Namespace) -> int:
             yield selection(options).none(instance, "waits")
             return
         yield from preempt_lines(result)
-        if options.group is not None and result.placement is not None and _admitted(result):
-            (key,) = {pod.group for pod in result.instance.pending if pod.group is not None}
-            deadline = Deadline(options.began + options.time_limit)
-            yield from rival_lines(instance, rivals(instance, key, result.placement, deadline))
+        if options.group is not None:
+            yield from rival_lines(instance, rivals(instance, result))
 
     _, result = _made(options, decide, lines)
     return OK if _admitted(result) else NOT_TO_BE_HAD

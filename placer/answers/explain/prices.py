@@ -68,20 +68,23 @@ def priced(
     return found
 
 
-def rivals(instance: Instance, key: GroupKey, placement: Placement, deadline: Deadline) -> list[GroupKey]:
-    """Waiting groups, at least as urgent, whose room a group's placement takes; empty where there is no time."""
+def rivals(instance: Instance, result: Result) -> list[GroupKey]:
+    """Waiting groups, at least as urgent, whose room a plan for one group takes; empty where there is no time."""
+    placement, limit = result.placement or Placement(), result.time_limit
+    left = None if limit is None else max(0.0, limit - result.seconds["total"])
+    ready = outcome_of(result.instance, placement).made_ready
 
     def admitted(world: Instance) -> frozenset[GroupKey]:
         placed = place(world, more=0.0)
         return frozenset() if placed is None else placed.admitted
 
     def found() -> list[GroupKey]:
-        lost = admitted(without(instance, set(instance.groups[key].pending)))
+        lost = admitted(without(instance, {key for group in ready for key in group.pending}))
         lost -= admitted(outcome_of(instance, placement).carried_out())
-        least = instance.groups[key].priority
+        least = max(group.priority for group in ready)
         return sorted(each for each in lost if instance.groups[each].priority >= least)
 
-    return within(deadline, found, [])
+    return within(Deadline.within(left), found, []) if ready else []
 
 
 def _late(step: NextStepPart) -> NextStepPart:
