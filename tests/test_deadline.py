@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import signal
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,16 +14,19 @@ import pytest
 
 import placer.arrays.dense_builder
 import placer.base.deadline
+import placer.passes.scheduling_pass
 import placer.search.greedy.multi_start as greedy_search
 import placer.search.process
 from placer.answers.reasons import explanation
 from placer.answers.solving import solve
 from placer.base.deadline import NEVER, Deadline, within
+from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
 from placer.problem import Instance
 from placer.problem.result import Result, Termination
 from placer.rules import verify
 from placer.search.greedy.multi_start import greedy
 from placer.search.process import ProcessEnd, ProcessResult
+from tests.cluster.test_any_object import ALL_GOOD, Double, good, good_ones
 from tests.world import World
 
 #: The module: the package has a function of the same name.
@@ -102,6 +106,27 @@ def test_a_call_is_never_two_seconds_late(clock: Callable[[float], Clock], load:
     result, late = _called(made, _waiting(150), 60.0, 2.7)
     assert result.termination == Termination.TIME
     assert -15 < late < 2
+
+
+@pytest.mark.parametrize(("reading", "end"), [(1.0, 20.0), (10.0, 20.0), (13.0, 23.0), (50.0, 60.0)])
+def test_a_pass_decides_until_its_limit_or_for_half_of_it(
+    monkeypatch: pytest.MonkeyPatch, reading: float, end: float
+) -> None:
+    """Of 20 seconds; from the start, or from when the cluster is read, whichever is later."""
+    made, where, ends, server = Clock(1.0), placer.passes.scheduling_pass, list[float](), Double(good(), [])
+
+    def decide(instance: Instance, **options: Any) -> Result:
+        assert server.bound == {}
+        ends.append(options["began"] + options["time_limit"] - 1000.0)
+        return solve(instance, method="greedy")
+
+    monkeypatch.setattr(where, "time", made.module)
+    monkeypatch.setattr(where, "take", made.takes(reading, where.take))
+    monkeypatch.setattr(where, "solve", decide)
+    session = Session(server, threading.Event(), start=made.now)  # type: ignore[arg-type]  # it has what a pass asks
+    run_pass(session, Pass(PassOptions()))
+    assert ends == [end]
+    assert good_ones(server) == ALL_GOOD
 
 
 def test_what_the_time_does_not_suffice_for_is_not_decided(clock: Callable[[float], Clock]) -> None:
