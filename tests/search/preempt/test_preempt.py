@@ -28,7 +28,8 @@ from tests.disturbing import beaten, whole
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting, only_for
 from tests.shrink import describe
-from tests.support import instance_of, node, pod, policy
+from tests.support import instance_of, pod, policy
+from tests.support import node as node_of
 from tests.tiny_disruption import tiny_disruption
 from tests.world import World, apart, both, hard, near
 
@@ -232,7 +233,7 @@ def test_zones_of_a_pod_that_goes_stay_taken_and_it_is_said() -> None:
     for each in (runs, asks):
         each["spec"]["containers"] = [container]
     evicting = policy(disruption={"evict": "lower-priority"})
-    instance = instance_of(node("n", cpu=8, memory="8Gi"), kubelet, runs, asks, evicting)
+    instance = instance_of(node_of("n", cpu=8, memory="8Gi"), kubelet, runs, asks, evicting)
     found = preempt(instance, time_limit=None, workers=1)
     assert next(preempt_lines(found)).endswith("NUMA zones of pods that go count as taken, since no object names them.")
 
