@@ -186,7 +186,8 @@ def test_what_cannot_be_repaired_ends_with_5_and_says_why(tmp_path: Path, capsys
     alone = pod("alone", node="lost", gpu=8)
     assert main(["repair", written(tmp_path, [*broken_rack(spare=0), alone]), "--quiet"]) == 5
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [
+    assert lines[:3] == [
+        "Cannot be had, which is proved: 0 of 2 lost pods placed again. Moving makes no room for more.",
         "1 node lost, lost: 2 pods of 1 gang and 1 single pod ran there.",
         "Nothing else is disturbed.",
     ]
