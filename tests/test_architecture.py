@@ -138,9 +138,9 @@ def test_the_structure_stays_simple() -> None:
     assert not found.import_circles, found.import_circles
     assert len(found.repeated_classes) <= 1, found.repeated_classes
     assert len(found.complex_functions) <= 16, found.complex_functions
-    assert found.lines_without_lab <= 80_000
-    assert found.classes <= 1_000
-    assert found.docstring_words <= 81_500
+    assert found.lines_without_lab <= 80_750
+    assert found.classes <= 994
+    assert found.docstring_words <= 80_900
     assert found.entries <= 15
     assert len(found.shared_methods) <= 30, found.shared_methods
     crowded = {package: count for package, count in found.public_names.items() if count > 29}
