@@ -38,13 +38,14 @@ def _table() -> Iterator[tuple[list[str], str]]:
 
 
 def _public(room: str) -> list[str]:
-    """``__all__`` of a room."""
+    """``__all__`` of a room; of a module without one its functions and classes."""
     path = ROOT / "placer" / room.replace(".", "/")
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    for node in body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return [str(name) for name in ast.literal_eval(node.value)]
-    return []
+    return [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name[0] != "_"]
 
 
 def page_of(room: str) -> str:

@@ -185,7 +185,7 @@ def give_back(session: PassSession, done: Pass) -> list[Key]:
     left = {key: Identity(uid, "") for key, (uid, _) in held.pods.items() if key not in bound}
     done.report.troubles += nominate(patient(session.client), dict.fromkeys(left), left)
     _record(session, done, replace(recorded, held=None))
-    return list(left)
+    return sorted(left)
 
 
 @dataclass

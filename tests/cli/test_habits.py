@@ -333,7 +333,7 @@ def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, A
             ["queue", "--time-limit", "5"],
             ["reading", "3 pending pods", "looking for the fewest pods that must go for "],
         ),
-        (["audit", "--time-limit", "5"], ["reading", "judging team-a/runs (1 of 1)"]),
+        (["audit", "--time-limit", "5"], ["reading", "judging 1 group together"]),
         (["compare", "--policies", "kube-default,greedy"], ["reading", "kube-default (1 of 2)", "greedy (2 of 2)"]),
         (["report"], ["reading", "gathering facts for the page"]),
     ],

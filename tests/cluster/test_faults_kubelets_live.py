@@ -187,7 +187,7 @@ def test_a_solver_that_is_killed_costs_no_more_than_its_answer(
         return killed[-1]
 
     monkeypatch.setattr(process.SERVER, "fork", fork)
-    monkeypatch.setattr(importlib.import_module("placer.solve")._SolveCall, "_proved", lambda *_: False)
+    monkeypatch.setattr(importlib.import_module("placer.answers.solving")._SolveCall, "_proved", lambda *_: False)
     cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
     told = passes("--method", "auto", "--save", str(tmp_path))
     assert killed

@@ -220,7 +220,7 @@ def write_all(server: Told, gangs: list[GangOutcome], spent: float = 0.0) -> Sta
     writer._began -= spent
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     changed = writer.conditions({Key(*key[1:]): key for key in keys}, waits, half_bound)
-    told = status_writer._waiting_events({key: waits[key] for key in changed}, {})
+    told = [status_writer._gang_event(key, "Warning", "FailedScheduling", waits[key].message, {}) for key in changed]
     writer.events((*status_writer._events(gangs, (), {}), *told))
     return writer.report
 

@@ -28,7 +28,7 @@ from placer.problem.stranding import stranded
 from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, write
 from tests.support import instance_of, node, pod
 
-STATIC = Path(__file__).parent.parent.parent / "placer" / "report" / "static"
+STATIC = Path(__file__).parent.parent.parent / "placer" / "answers" / "report" / "static"
 Capture = pytest.CaptureFixture[str]
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from placer.answers.explain.lifts import alone
 from placer.answers.solving import solve
 from placer.base.deadline import Deadline, within
+from placer.base.words import counted
 from placer.problem import Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState, SubGroup
 from placer.problem.group_names import group_of
 from placer.problem.keys import label_word
@@ -117,7 +118,7 @@ def audit(
     """
     groups = _running(instance)
     asked_for = {key: groups[key] for key in sorted(groups if asked is None else groups.keys() & asked)}
-    say(f"judging {len(asked_for):,} groups together")
+    say(f"judging {counted(len(asked_for), 'group')} together")
     found = within(deadline, lambda: _without_search(instance, asked_for), dict[GroupKey, AuditEntry]())
     worst_first = sorted(asked_for.keys() - {key for key in found if found[key].score is not None}, key=_promise(found))
     nothing = Quality(None, None, None)
@@ -200,9 +201,9 @@ def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEnt
     """The entry with the best there is next to it; ``known``: what is known already, unless that is late."""
     lifted, where = _waiting_alone(instance, group)
     entry = _judged(instance, group, lifted, Placement.of(where)) if known.late else known
-    counted = _counted(entry, lifted.groups[group.key], lifted)
-    if counted is not None:
-        return counted
+    scored = _counted(entry, lifted.groups[group.key], lifted)
+    if scored is not None:
+        return scored
     found = _best(lifted, group.key, deadline)
     if found is None:
         return entry
