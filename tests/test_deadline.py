@@ -20,7 +20,7 @@ import placer.search.process
 from placer.answers.reasons import explanation
 from placer.answers.solving import solve
 from placer.base.deadline import NEVER, Deadline, within
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import Instance
 from placer.problem.result import Result, Termination
 from placer.rules import verify
@@ -123,7 +123,7 @@ def test_a_pass_decides_until_its_limit_or_for_half_of_it(
     monkeypatch.setattr(where, "time", made.module)
     monkeypatch.setattr(where, "take", made.takes(reading, where.take))
     monkeypatch.setattr(where, "solve", decide)
-    session = Session(server, threading.Event(), start=made.now)  # type: ignore[arg-type]  # it has what a pass asks
+    session = PassSession(server, threading.Event(), start=made.now)  # type: ignore[arg-type]  # it has what a pass asks
     run_pass(session, Pass(PassOptions()))
     assert ends == [end]
     assert good_ones(server) == ALL_GOOD

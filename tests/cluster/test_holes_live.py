@@ -13,7 +13,7 @@ from placer.passes.cluster import Client
 from placer.passes.cluster.writing.plan_execution import BindingOptions
 from placer.passes.metrics import LoopMetrics
 from placer.passes.metrics_server import MetricsServer
-from placer.passes.scheduling_pass import Pass, PassOptions, Session, run_pass
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.search import process
 from placer.search.process import ProcessEnd, ProcessResult
 from tests.cluster.api import Api
@@ -43,7 +43,7 @@ def scheduled(cluster: Api, namespace: str, name: str) -> dict[str, Any]:
 def a_pass(control_plane: ControlPlane, settle: float = 0.1) -> Pass:
     """A pass in this process, of which more is known than its line tells."""
     done = Pass(PassOptions(method="greedy", binding=BindingOptions(settle=settle)))
-    run_pass(Session(Client.connect(str(control_plane.kubeconfig("passes"))), threading.Event()), done)
+    run_pass(PassSession(Client.connect(str(control_plane.kubeconfig("passes"))), threading.Event()), done)
     return done
 
 
