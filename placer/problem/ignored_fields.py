@@ -1,4 +1,4 @@
-"""Fields and marks that limit a pending pod and that no rule reads (``placer.kube``: ``field_uses``, ``marks``)."""
+"""Fields and marks that limit a pending pod and that no rule reads (``docs/hooks/field_uses.py``, ``placer.kube.marks``)."""
 
 from __future__ import annotations
 

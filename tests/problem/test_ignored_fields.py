@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placer.kube.uses import IGNORED
+from docs.hooks.field_uses import IGNORED
 from placer.problem import Finding
 from placer.problem.ignored_fields import _DISKS
 from tests.support import Document, instance_of, node, pod, pod_group, queue
