@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from placer.answers.solving import checked, of_all_pods
 from placer.base.cores import usable_cores
-from placer.base.deadline import Deadline, OutOfTime, wall, within
-from placer.base.errors import UsageError, VerificationFailed
+from placer.base.deadline import Deadline, OutOfTime, wall
+from placer.base.errors import UsageError
 from placer.base.text import found_like
 from placer.base.words import and_list, some
 from placer.problem import Finding, GroupKey, Instance, Key, PodState
@@ -23,7 +24,6 @@ from placer.problem.placement import FREED, MAXIMISED, Placement, Score, Value, 
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.problem.wanted import count_at_tier, groups_wanted, is_shape, new_groups, wanted_objects
 from placer.problem.what_if import losing, only_waiting, unmarked, without
-from placer.rules import verify
 from placer.rules.disruption import protection
 from placer.rules.scoring import placed_weight, score
 from placer.search.search_limits import limit_faults
@@ -44,6 +44,21 @@ COSTS, LEAST = 30.0, 0.5
 
 #: Groups that a message names.
 NAMED = 8
+
+
+class Search(TypedDict, total=False):
+    """How a search runs.
+
+    ``time_limit``: seconds for the whole call, default 60; None: until everything is proved. ``workers``: solver
+    threads; default: the cores this process may use. ``seed``: 0 .. 2^31 - 1. ``began``: ``time.monotonic()`` from
+    which the limit counts, default now. ``watch``: called whenever the answer gets better.
+    """
+
+    time_limit: float | None
+    workers: int | None
+    seed: int
+    began: float | None
+    watch: Callable[[TracePoint], None] | None
 
 
 def group_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
@@ -71,15 +86,7 @@ def group_named(instance: Instance, name: str, namespace: str | None = None, hom
 
 
 def preempt(
-    instance: Instance,
-    group: GroupKey | None = None,
-    *,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
-    costs: bool = True,
+    instance: Instance, group: GroupKey | None = None, *, costs: bool = True, **search: Unpack[Search]
 ) -> Result:
     """Find out which running pods must go, be evicted or moved, for groups that wait.
 
@@ -89,18 +96,10 @@ def preempt(
         What :func:`placer.read` returned.
     group
         One group: nothing else that waits takes part. None: all that wait.
-    time_limit
-        Seconds for the whole call. None: until everything is proved.
-    workers
-        Solver threads; default: the cores this process may use.
-    seed
-        0 .. 2^31 - 1.
-    began
-        ``time.monotonic()`` from which the limit counts, default now.
-    watch
-        Called whenever the answer gets better.
     costs
         Whether to find out, in a part of the time that is left, for which protections more goes (``ProtectionCosts``).
+    search
+        How the search runs.
 
     Returns
     -------
@@ -117,7 +116,7 @@ def preempt(
     """
     if group is not None:
         instance = only_waiting(instance, {group})
-    return _decided(instance, Placement(), time_limit, workers, seed, began, watch, costs=costs)
+    return _decided(instance, Placement(), costs=costs, **search)
 
 
 def lost_named(instance: Instance, names: str | None) -> list[str]:
@@ -139,16 +138,7 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
     return sorted(set(lost))
 
 
-def repair(
-    instance: Instance,
-    lost: Collection[str],
-    *,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
-) -> Result:
+def repair(instance: Instance, lost: Collection[str], **search: Unpack[Search]) -> Result:
     """Place pods of lost nodes again, and find out what must be moved for them: nothing is evicted.
 
     Parameters
@@ -158,8 +148,8 @@ def repair(
     lost
         Names of the nodes. Pods on them, those of DaemonSets and static ones apart, wait as members of their groups;
         of all that waits besides only what is of these groups takes part.
-    time_limit, workers, seed, began, watch
-        As of :func:`preempt`.
+    search
+        How the search runs.
 
     Returns
     -------
@@ -173,7 +163,7 @@ def repair(
         As :func:`preempt`.
     """
     asked = Placement(lost=tuple(sorted(lost)))
-    return _decided(losing(instance, lost), asked, time_limit, workers, seed, began, watch)
+    return _decided(losing(instance, lost), asked, **search)
 
 
 def defrag(
@@ -182,11 +172,7 @@ def defrag(
     *,
     wanted: Sequence[str] = (),
     most_moves: int | None = None,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
+    **search: Unpack[Search],
 ) -> Result:
     """Find out what must be moved to make room for groups that are wanted: nothing is evicted.
 
@@ -200,8 +186,8 @@ def defrag(
         Their objects, each as JSON (:func:`placer.problem.wanted.wanted_objects`); the placement tells them.
     most_moves
         No more pods are moved, at least 0. None: any number.
-    time_limit, workers, seed, began, watch
-        As of :func:`preempt`.
+    search
+        How the search runs.
 
     Returns
     -------
@@ -215,7 +201,7 @@ def defrag(
         As :func:`preempt`.
     """
     alone = _moving(instance, groups, most_moves)
-    return _decided(alone, Placement(wanted=tuple(wanted)), time_limit, workers, seed, began, watch)
+    return _decided(alone, Placement(wanted=tuple(wanted)), **search)
 
 
 def free_domains(
@@ -224,11 +210,7 @@ def free_domains(
     count: int,
     *,
     most_moves: int | None = None,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
+    **search: Unpack[Search],
 ) -> Result:
     """Find out what must be moved so that so many HyperNodes of a tier are empty: nothing is evicted.
 
@@ -238,7 +220,7 @@ def free_domains(
         What :func:`placer.read` returned; nothing that waits takes part.
     tier, count
         Which, and how many, at least 1. Those that are empty already count; DaemonSet and static pods stay.
-    most_moves, time_limit, workers, seed, began, watch
+    most_moves, search
         As of :func:`defrag`.
 
     Returns
@@ -253,7 +235,7 @@ def free_domains(
         As :func:`preempt`.
     """
     alone = _moving(instance, (), most_moves)
-    return _decided(alone, Placement(), time_limit, workers, seed, began, watch, (tier, count))
+    return _decided(alone, Placement(), (tier, count), **search)
 
 
 def room_asked(
@@ -312,14 +294,14 @@ def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | 
 def _decided(
     instance: Instance,
     asked: Placement,
-    time_limit: float | None,
-    workers: int | None,
-    seed: int,
-    began: float | None,
-    watch: Callable[[TracePoint], None] | None,
     domains: tuple[int, int] | None = None,
     *,
     costs: bool = True,
+    time_limit: float | None = 60.0,
+    workers: int | None = None,
+    seed: int = 0,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
 ) -> Result:
     """Search in an instance in which only what takes part waits; ``domains``: tier and number of those to be empty."""
     start = time.monotonic()
@@ -474,9 +456,7 @@ class _Preemption:
         """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
         start = time.monotonic()
         self.placement = replace(self.placement, lost=self.asked.lost, wanted=self.asked.wanted)
-        broken = verify(self.instance, self.placement)
-        if broken:
-            raise VerificationFailed.of(self.method, [violation.message for violation in broken])
+        checked(self.instance, self.placement, self.method)
         values = score(self.instance, self.placement, disturbing=True)
         objective, contradicted = judge(values, _bounds(self.instance, values, self.known))
         self.findings += contradicted
@@ -514,22 +494,11 @@ class _Preemption:
         return Judged(Value(WEIGHT, placed), Bound(total, "volume") if placed == total else None)
 
     def _reasons(self) -> dict[GroupKey, Reason]:
-        from placer.answers.reasons import LATE, reasons
-        from placer.arrays import Solution
-        from placer.arrays.dense_builder import make_dense
+        from placer.answers.reasons import reasons_beside
 
-        outcome = outcome_of(self.instance, self.placement)
-        after = without(outcome.carried_out(), set(self.placement.evictions))
-        if not after.pending:
-            return {}
+        after = without(outcome_of(self.instance, self.placement).carried_out(), set(self.placement.evictions))
         until = Deadline() if self.time_limit is None else Deadline(self.began + self.time_limit)
-
-        def found() -> dict[GroupKey, Reason]:
-            start = time.monotonic()
-            dense = make_dense(after)
-            return dict(reasons(after, dense, Solution(), deadline=until, build=time.monotonic() - start))
-
-        return within(until, found, {key: LATE for key, group in after.groups.items() if group.pending})
+        return reasons_beside(after, Placement(), until)
 
 
 def _bounds(instance: Instance, values: Score, known: Iterable[Known]) -> list[Bound | None]:
@@ -544,15 +513,8 @@ def _best(value: Value, bounds: list[Bound]) -> Bound | None:
 def _by_itself(instance: Instance, value: Value) -> list[Bound]:
     if value.name not in MAXIMISED:
         return [Bound(0, "counting")] if value.value == 0 else []
-    most = _most(instance, value)
+    most = of_all_pods(instance, value)
     return [Bound(most, "volume")] if value.value == most else []
-
-
-def _most(instance: Instance, value: Value) -> int:
-    groups = [group for group in instance.groups.values() if group.priority == value.priority]
-    if value.name == "admitted":
-        return sum(instance.need_weights[group.key] for group in groups)
-    return sum(instance.weights[key] for group in groups for key in group.pending)
 
 
 def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
@@ -572,6 +534,8 @@ def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
 
 def _verdict(instance: Instance, objective: tuple[Judged, ...]) -> Verdict:
     for judged in objective:
-        if judged.value.name == "admitted" and judged.bound and judged.bound.value < _most(instance, judged.value):
+        if judged.value.name != "admitted" or not judged.bound:
+            continue
+        if judged.bound.value < of_all_pods(instance, judged.value):
             return Verdict.INFEASIBLE
     return Verdict.OPTIMAL if all(judged.met for judged in objective) else Verdict.FEASIBLE

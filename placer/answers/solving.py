@@ -368,10 +368,8 @@ class _SolveCall:
     def _reserve(self, solution: Solution) -> float:
         start = time.monotonic()
         placement = self._placement(solution)
-        broken = verify(self.instance, placement)
+        checked(self.instance, placement, "greedy")
         score(self.instance, placement)
-        if broken:
-            raise VerificationFailed.of("greedy", [violation.message for violation in broken])
         limit = self.time_limit or 0.0
         aging = 0.0 if self.dense.numa is None else AGING * limit
         reasoning = min(REASONING * self.seconds["build"], REASONING_SHARE * limit)
@@ -456,15 +454,15 @@ class _SolveCall:
         )
 
     def first_fit(self) -> Result:
+        from placer.answers.reasons import late
         from placer.search.answer_by_name import FIRST_FIT, first_fit
 
         start = time.monotonic()
         placement = None if self.method in ALONE else first_fit(self.instance, Deadline.within(FIRST_FIT))
         self.seconds["solve"] += time.monotonic() - start
         start = time.monotonic()
-        broken = [] if placement is None else verify(self.instance, placement)
-        if broken:
-            raise VerificationFailed.of("first fit", [violation.message for violation in broken])
+        if placement is not None:
+            checked(self.instance, placement, "first fit")
         self.seconds["verify"] = time.monotonic() - start
         return self._result(
             placement,
@@ -473,16 +471,14 @@ class _SolveCall:
             verdict=Verdict.UNKNOWN if placement is None else Verdict.FEASIBLE,
             objective=() if placement is None else tuple(map(Judged, score(self.instance, placement))),
             weight=Judged(Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))),
-            reasons=self._undecided(placement),
+            reasons=late(self.instance, placement or Placement()),
             trace=(),
         )
 
     def _judged(self, placement: Placement | None, incumbent: Incumbent) -> tuple[Judged, ...]:
         if placement is None:
             return ()
-        broken = verify(self.instance, placement)
-        if broken:
-            raise VerificationFailed.of(incumbent.method or "", [violation.message for violation in broken])
+        checked(self.instance, placement, incumbent.method or "")
         values = score(self.instance, placement)
         if tuple(value.value for value in values) != incumbent.values:
             raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
@@ -499,7 +495,7 @@ class _SolveCall:
         return Judged(value) if doubted else judged
 
     def _reasons(self, incumbent: Incumbent, verified: float) -> dict[GroupKey, Reason]:
-        from placer.answers.reasons import reasons
+        from placer.answers.reasons import late, reasons
         from placer.arrays import Solution
 
         self._enough()
@@ -509,14 +505,7 @@ class _SolveCall:
             with wall(until.not_before(GRACE / 2)):
                 return reasons(self.instance, self.dense, solution, deadline=until, build=self.seconds["build"])
         except OutOfTime:
-            return self._undecided(self.dense.placement(solution))
-
-    def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
-        from placer.answers.reasons import LATE
-
-        placed = {} if placement is None else placement.node_of
-        groups = self.instance.groups.items()
-        return {key: LATE for key, group in groups if any(pod not in placed for pod in group.pending)}
+            return late(self.instance, self.dense.placement(solution))
 
 
 def _ignored(instance: Instance) -> list[Finding]:
@@ -543,7 +532,7 @@ def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool
     for judged in objective:
         if judged.value.name not in ("admitted", "placed"):
             return False
-        every = _of_all_pods(instance, judged.value)
+        every = of_all_pods(instance, judged.value)
         if judged.bound is not None and judged.bound.value < every:
             return True
         if judged.value.value != every:
@@ -551,7 +540,15 @@ def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool
     return False
 
 
-def _of_all_pods(instance: Instance, value: Value) -> int:
+def checked(instance: Instance, placement: Placement, method: str) -> None:
+    """Refuse a placement of ``method`` that breaks a rule."""
+    broken = verify(instance, placement)
+    if broken:
+        raise VerificationFailed.of(method, [violation.message for violation in broken])
+
+
+def of_all_pods(instance: Instance, value: Value) -> int:
+    """A value of what is placed, if all pending pods were."""
     groups = (group for group in instance.groups.values() if group.priority == value.priority)
     if value.name == "admitted":
         return sum(instance.need_weights[group.key] for group in groups)

@@ -16,7 +16,7 @@ from placer.answers.explain.question import Question, Say, numbered, silent
 from placer.answers.explain.shortages import named_nodes
 from placer.answers.explain.tried_changes import TriedChange, changes
 from placer.answers.making_room import preempt
-from placer.answers.reasons import LATE, reasons
+from placer.answers.reasons import LATE, reasons_beside
 from placer.answers.reasons.cause import plural
 from placer.answers.solving import solve
 from placer.arrays.dense_builder import make_dense
@@ -254,12 +254,7 @@ def _waiting_like(
 
 def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
     """Why pods wait next to the placed ones; late where there is no time."""
-
-    def found() -> dict[GroupKey, Reason]:
-        dense = make_dense(placed.instance)
-        return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
-
-    return within(deadline, found, dict.fromkeys(waiting(placed), LATE))
+    return reasons_beside(placed.instance, placed.placement, deadline)
 
 
 def _explained(
