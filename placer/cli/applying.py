@@ -11,7 +11,7 @@ from placer.base.errors import ClusterError, UsageError
 from placer.base.words import and_list, counted, some
 from placer.cli.signals import StopSignals
 from placer.cli.snapshotting import add_lease, lease_of
-from placer.cli.terminal import headed, is_edited, say, tell
+from placer.cli.terminal import headed, is_edited, progress_of, say, tell
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
@@ -61,14 +61,13 @@ def check_apply(options: argparse.Namespace) -> None:
 
 def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
     """Make, show and carry out a plan under the Lease; not to its end: :class:`ClusterError`."""
-    from placer.answers.progress import Progress
     from placer.passes.cluster import Client
     from placer.passes.scheduling_pass import Pass, PassSession, run_pass
 
     done = Pass(_pass_options(options))
     client = Client.connect(options.kubeconfig, options.context)
     signals = StopSignals()
-    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with signals.heeded(), progress_of(options, options.time_limit) as progress:
         session = PassSession(client, signals.stop, signals.gently, progress.phase, options.began)
         try:
             run_pass(session, done, make=make)

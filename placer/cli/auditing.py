@@ -8,13 +8,25 @@ from collections.abc import Callable, Sequence
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
-from placer.base.errors import UsageError
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.words import and_list, counted, some
-from placer.cli.sources import SECONDS, add_source, source
-from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
-from placer.search.search_limits import limit_faults
+from placer.cli.terminal import (
+    OK,
+    add_asking,
+    add_command,
+    add_source,
+    add_time_limit,
+    add_what_if,
+    check_limit,
+    console,
+    headed,
+    listed,
+    progress_of,
+    say,
+    selection,
+    source,
+    tell,
+)
 
 if TYPE_CHECKING:
     from placer.answers.audit.groups import AuditEntry, Quality
@@ -37,9 +49,7 @@ def add_audit(commands: Any) -> None:
     parser = add_command(commands, "audit", "judge running groups: broken rules, and the best possible place", _audit)
     add_source(parser)
     add_asking(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
-    )
+    add_time_limit(parser)
     parser.add_argument(
         "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
     )
@@ -49,18 +59,15 @@ def add_audit(commands: Any) -> None:
 def _audit(options: argparse.Namespace) -> int:
     from placer.answers.audit.groups import Standing, audit
     from placer.answers.audit.sums import largest_gangs
-    from placer.answers.progress import Progress
     from placer.answers.summary import print_findings
     from placer.base.deadline import Deadline, within
     from placer.cli.terminal import read_instance
     from placer.problem.stranding import stranded
 
-    faults = limit_faults(options.time_limit)
-    if faults:
-        raise UsageError("; ".join(faults))
+    check_limit(options)
     paths = source(options)
     deadline = Deadline(options.began + options.time_limit)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         instance = read_instance(options, paths)
         asked = set(selection(options).groups(instance))
@@ -102,8 +109,8 @@ def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
         terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (--json has all)")
     shown = worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
-    for table in tables(names, _columns(shown), terminal.width) if shown else ():
-        terminal.print(table)
+    if shown:
+        print_tables(terminal, names, _columns(shown))
     _print_late(entries)
     if len(worst) > SHOWN:
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
@@ -212,5 +219,4 @@ def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
     if tiers:
         where = [each.hyper_node or "the whole cluster" for each in gangs]
         columns = [Column("tier", [str(each.tier) for each in gangs]), *columns, Column("where", where, text=True)]
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, columns)

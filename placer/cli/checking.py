@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import ClusterError, StrictFindings
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
-from placer.cli.terminal import OK, add_command, console, headed, tell
+from placer.cli.terminal import OK, add_command, console, headed, progress_of, tell
 
 if TYPE_CHECKING:
     from placer.passes.preflight import CheckResult, CheckState
@@ -28,14 +28,13 @@ def add_check(commands: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.cluster import Client
     from placer.passes.preflight import CheckState, check_cluster
 
     options = configured(options)
     asked = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with progress_of(options) as progress:
         progress.phase(f"asking {client.url}")
         found = check_cluster(client, asked)
     worst = _worst(found)
@@ -65,8 +64,7 @@ def _print(results: Sequence[CheckResult]) -> None:
     states = Column("state", [_worst(those).value for _, those in rows], text=True)
     room = width - names.width - states.width - 4
     said = Column("found", [_in_short(those) for _, those in rows], text=True, most=room)
-    for table in tables(names, [states, said], width):
-        terminal.print(table)
+    print_tables(terminal, names, [states, said], width=width)
     for each in results:
         if each.state in (CheckState.WARNING, CheckState.FAILED):
             terminal.print(f"\n{each.check}: {each.state.value}: {each.object}", markup=False, width=width)

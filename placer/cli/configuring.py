@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.cli.terminal import OK, add_command, console, headed, tell
 
@@ -36,8 +36,7 @@ def _config(options: argparse.Namespace) -> int:
         Column("value", [_shown(value) for value in values.values()], text=True, most=40),
         Column("from", [_from(each.source, each.name) for each in origins.values()], text=True, most=60),
     ]
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, columns)
     return OK
 
 

@@ -12,24 +12,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import UsageError
 from placer.base.words import and_list, counted, prover_word, some
 from placer.cli.lab.shared import add_scheduler_config, scheduler_configs
 from placer.cli.queueing import with_steps
-from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.cli.terminal import (
     COPIED,
     OK,
     Interruptible,
     add_asking,
     add_command,
+    add_source,
+    add_time_limit,
     add_what_if,
     console,
     home_of,
     listed,
+    progress_of,
     say,
     selection,
+    source,
+    source_words,
     tell,
     write,
     written,
@@ -75,22 +78,19 @@ def add_explain(commands: Any) -> None:
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    asking.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
-    )
+    add_time_limit(asking, "of the call")
     asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
     add_scheduler_config(asking)
     add_what_if(parser)
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
 
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
         if options.strict:

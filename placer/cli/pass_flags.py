@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
 from placer.cli.snapshotting import lease_of
-from placer.cli.sources import namespace_budget
+from placer.cli.terminal import namespace_budget
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:

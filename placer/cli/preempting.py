@@ -7,27 +7,30 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import UsageError
 from placer.cli.applying import add_apply, apply_plan, check_apply
-from placer.cli.sources import SECONDS, add_source, source
 from placer.cli.terminal import (
     OK,
     add_asking,
     add_command,
     add_output,
+    add_source,
+    add_time_limit,
     add_what_if,
+    add_workers,
+    check_output,
     console,
     home_of,
     listed,
+    progress_of,
+    put_or_tell,
     read_instance,
     say,
     selection,
+    source,
     tell,
-    writable,
     write,
 )
 
@@ -92,11 +95,8 @@ def add_repair(commands: Any) -> None:
 
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     asking = parser.add_argument_group("asking")
-    asking.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
-    )
-    asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    add_time_limit(asking, "of the call")
+    add_workers(asking)
     add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
@@ -155,14 +155,13 @@ def _defrag(options: argparse.Namespace) -> int:
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
     from placer.answers.making_room import room_asked
-    from placer.answers.progress import Progress
     from placer.answers.summary.preempting import room_made
 
     if options.apply:
         raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
-    _check_output(options)
+    check_output(options)
     paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         both = _read_both(options, paths)
         count, ask = room_asked(options.want, options.free_domains, options.max_moves, *both)
@@ -228,7 +227,7 @@ def _made(
 ) -> tuple[Instance, Result]:
     """``decide`` is given the instance, a reader with objects added, and the limits; a plan is carried out if whole."""
     check_apply(options)
-    _check_output(options)
+    check_output(options)
     if not options.apply:
         before, result = _decided(options, decide)
         _tell(options, result, lines(before, result))
@@ -247,10 +246,9 @@ def _made(
 
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
-    from placer.answers.progress import Progress
 
     paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         instance, adding = _read_both(options, paths)
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed}
@@ -272,19 +270,10 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
         _print(frontier_lines(points), points[-1].findings)
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    writable([Path(options.output)] if options.output not in (None, "-") else [])
-
-
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
     from placer.answers.document import placement_document
 
-    document = placement_document(result).as_dict()
-    if options.output:
-        write(document, options.output)
-    if options.json and options.output != "-":
-        tell(document, options, _going(result))
-    elif options.output != "-":
+    if put_or_tell(placement_document(result).as_dict(), options, _going(result)):
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
 

@@ -8,12 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from placer.base.deadline import duration
-from placer.base.errors import UsageError
-from placer.base.table import Column, tables
-from placer.cli.sources import SECONDS, add_source, namespace_budget, source, source_words
-from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, selection, tell
-from placer.search.search_limits import limit_faults
+from placer.base.table import Column, print_tables
+from placer.cli.terminal import (
+    OK,
+    add_asking,
+    add_command,
+    add_source,
+    add_time_limit,
+    add_what_if,
+    check_limit,
+    console,
+    namespace_budget,
+    progress_of,
+    read_instance,
+    selection,
+    source,
+    source_words,
+    tell,
+)
 
 if TYPE_CHECKING:
     from placer.answers.document import QueueItem
@@ -40,9 +52,7 @@ def add_queue(commands: Any) -> None:
     parser.description = TEXT
     add_source(parser)
     add_asking(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
-    )
+    add_time_limit(parser)
     parser.add_argument("--wide", action="store_true", help="a line for every group, and the whole reasons")
     costs = parser.add_argument_group("costs")
     costs.add_argument("--cost", action="store_true", help="the costs of each namespace in place of the waiting groups")
@@ -53,17 +63,14 @@ def add_queue(commands: Any) -> None:
 
 
 def _queue(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
     from placer.problem.namespace_budget import within_budget
 
-    faults = limit_faults(options.time_limit)
-    if faults:
-        raise UsageError("; ".join(faults))
+    check_limit(options)
     budget = namespace_budget(options.namespace_budget)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         instance = within_budget(read_instance(options, paths), budget)
         items = {} if options.cost else _items(options, instance, deadline, progress)
@@ -158,8 +165,7 @@ def _print_costs(costs: Sequence[NamespaceCost], budget: NamespaceBudget | None,
     names = Column("NAMESPACE", [cost.namespace for cost in costs], text=True, most=48)
     columns = [Column(head, [f"{cost.of(kind):,}" for cost in costs]) for head, kind in _COUNTS]
     columns += [Column(head, [_of_budget(cost, kind, budget) for cost in costs]) for head, kind in _SPENT]
-    for table in tables(names, [*columns, Column("SHARE", shares)], terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, [*columns, Column("SHARE", shares)])
     whose = "the budget that is set" if budget is not None else "the default budget (none is set)"
     terminal.print(f"SHARE: the largest part that a namespace spends of {whose}.")
 

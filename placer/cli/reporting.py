@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.deadline import Deadline, duration
 from placer.base.errors import PlacerError, UsageError
-from placer.cli.sources import SECONDS
 from placer.cli.terminal import (
     CLUSTER,
     OK,
@@ -21,15 +20,17 @@ from placer.cli.terminal import (
     add_inputs,
     add_output,
     add_reading,
+    add_time_limit,
+    check_limit,
     headed,
+    in_cluster,
+    progress_of,
     read_instance,
-    refuse_both,
     source,
     tell,
     writable,
     written,
 )
-from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
     from placer.answers.report import Inputs
@@ -56,9 +57,7 @@ def add_report(commands: Any) -> None:
     add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
     add_reading(parser)
     add_cluster(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
-    )
+    add_time_limit(parser)
     page = parser.add_argument_group("page")
     add_output(page, f"the page, .html; - is stdout (default {DEFAULT})")
     page.add_argument("--open", action="store_true", help="open the page in the browser")
@@ -100,21 +99,19 @@ def _refuse(options: argparse.Namespace, target: str) -> None:
         writable([Path(target)], (".html",))
     elif options.open or options.every is not None:
         raise UsageError(f"{'--open' if options.open else '--every'}: found no file to write, expected -o FILE.html")
-    if faults := limit_faults(options.time_limit):
-        raise UsageError("; ".join(faults))
+    check_limit(options)
     if options.every is not None and not options.every >= SHORTEST:
         raise UsageError(f"--every: found {options.every:g} s, expected at least {SHORTEST:g} s")
 
 
 def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
-    from placer.answers.progress import Progress
     from placer.answers.report import contents, told_apart
 
     options.instance = []
     inputs = told_apart(options.files, partial(source, options))
     options.instance = [text for text in inputs.instance if text.name != CLUSTER]
-    refuse_both(options)
-    with Progress(quiet=options.quiet, began=began, limit=options.time_limit) as progress:
+    in_cluster(options)
+    with progress_of(options, options.time_limit, began) as progress:
         progress.phase("reading")
         instance = _instance(options, inputs)
         progress.phase("gathering facts for the page")

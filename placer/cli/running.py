@@ -17,7 +17,7 @@ from placer.cli.applying import disruption_document
 from placer.cli.inspection import Inspection
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.cli.signals import StopSignals
-from placer.cli.terminal import OK, add_command
+from placer.cli.terminal import OK, add_command, progress_of
 
 if TYPE_CHECKING:
     from placer.cli.live_report import LiveReport
@@ -105,7 +105,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.preempt_pass import make_room_pass
     from placer.passes.scheduling_loop import run_loop
 
@@ -115,7 +114,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
         client.heard.extend(each.request for each in metrics)
         observers: list[LoopObserver] = [*metrics, *_live_report(stack, wanted, options)]
         stack.enter_context(signals.heeded())
-        progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
+        progress = stack.enter_context(progress_of(options))
         teller = _LoopTeller(signals, progress.phase, options.format)
         with suppress(KeyboardInterrupt):
             run_loop(client, wanted, signals.stop, teller, inspection, *observers, make=make_room_pass)
@@ -153,12 +152,11 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.preempt_pass import make_room_pass
     from placer.passes.scheduling_pass import Pass, PassSession, run_pass
 
     done, signals = Pass(wanted), StopSignals()
-    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with signals.heeded(), progress_of(options, options.time_limit) as progress:
 
         def watch(text: str) -> None:
             inspection.phase(text)

@@ -9,7 +9,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
+from placer.cli.terminal import (
+    ENDINGS,
+    OK,
+    add_cluster,
+    add_command,
+    add_output,
+    headed,
+    progress_of,
+    tell,
+    writable,
+    written,
+)
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
@@ -74,7 +85,6 @@ def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
 
 
 def _snapshot(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.cluster import Client, anonymized, take
     from placer.passes.cluster.reading.client import server_time
     from placer.passes.cluster.reading.earlier_passes import marked
@@ -89,7 +99,7 @@ def _snapshot(options: argparse.Namespace) -> int:
 
     writable([Path(options.output)] if options.output != "-" else [])
     client = Client.connect(options.kubeconfig, options.context)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with progress_of(options) as progress:
         failed = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
         record, now = _recorded(client, options), server_time(client)

@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import NothingFound, UsageError
-from placer.cli.sources import add_source, namespace_budget, source, source_words
 from placer.cli.terminal import (
     OK,
     add_asking,
@@ -18,14 +16,21 @@ from placer.cli.terminal import (
     add_inputs,
     add_output,
     add_reading,
+    add_search_limits,
+    add_source,
     add_what_if,
     console,
     headed,
+    namespace_budget,
+    progress_of,
     put,
     read_instance,
     say,
     selection,
+    source,
+    source_words,
     tell,
+    time_limit_of,
     writable,
     write,
 )
@@ -47,10 +52,7 @@ def add_solve(commands: Any) -> None:
     add_source(parser)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, metavar="METHOD", default="auto", help=METHOD_HELP)
-    search.add_argument("--time-limit", type=duration, metavar="DURATION", help="of the whole call (default 60)")
-    search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
-    search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    add_search_limits(search)
     search.add_argument(
         "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
     )
@@ -84,7 +86,6 @@ def add_expand(commands: Any) -> None:
 
 def _solve(options: argparse.Namespace) -> int:
     from placer.answers.document import bindings_document, placement_document
-    from placer.answers.progress import Progress
     from placer.answers.solving import solve
     from placer.problem.namespace_budget import within_budget
 
@@ -94,14 +95,14 @@ def _solve(options: argparse.Namespace) -> int:
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
     writable(targets)
     paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
+    with progress_of(options, time_limit_of(options)) as progress:
         progress.phase("reading")
         instance = within_budget(read_instance(options, paths), budget)
         progress.knows(instance)
         result = solve(
             instance,
             method=options.method,
-            time_limit=_time_limit(options),
+            time_limit=time_limit_of(options),
             work_limit=options.work_limit,
             workers=options.workers,
             seed=options.seed,
@@ -137,13 +138,6 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
         steps = partial(with_steps, result.instance, source=source_words(options))
         asked = selection(options)
         print_summary(result, console(), wide=options.wide, document=document, steps=steps, asked=asked)
-
-
-def _time_limit(options: argparse.Namespace) -> float | None:
-    if options.time_limit is None:
-        return None if options.work_limit is not None else 60.0
-    limit: float = options.time_limit
-    return limit
 
 
 def _verify(options: argparse.Namespace) -> int:

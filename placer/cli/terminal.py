@@ -13,17 +13,23 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.base.deadline import duration
 from placer.base.errors import UsageError
 from placer.base.text import legible, safe_lines, styled
 from placer.base.version import API_VERSION
 from placer.base.words import counted
 
 if TYPE_CHECKING:
+    from placer.answers.progress import Progress
     from placer.kube.manifests import Text
+    from placer.passes.cluster import Snapshot
     from placer.problem import Instance
     from placer.problem.group_names import Selection
+    from placer.problem.namespace_budget import NamespaceBudget
 
 OK = 0
+
+SECONDS = 60.0  #: of the whole call where no limit is given
 
 #: Blanks at the end of a line, where styles may end behind them.
 _TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n|\Z)")
@@ -92,10 +98,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
+def add_source(parser: argparse.ArgumentParser, *, lenient: bool = True) -> None:
     """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
     add_inputs(parser, "files, folders or -; default: read the cluster", needed=False)
-    add_reading(parser, lenient=True)
+    add_reading(parser, lenient=lenient)
     add_cluster(parser)
 
 
@@ -109,27 +115,81 @@ def source_words(options: argparse.Namespace) -> list[str]:
 
 def source(options: argparse.Namespace) -> Sequence[str | Text]:
     """The files, or the cluster's snapshot, with the pods of any scheduler, where none are given."""
-    refuse_both(options)
-    if options.instance:
+    if not in_cluster(options):
         return list(options.instance)
-    from placer.answers.progress import Progress
     from placer.kube.manifests import Text
-    from placer.passes.cluster import Client, take
     from placer.problem import ANY_SCHEDULER
 
-    client = Client.connect(options.kubeconfig, options.context)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
-        name = options.scheduler_name or ANY_SCHEDULER
-        taken = take(client, name, lambda what, count: progress.phase(f"{what} {count:,}"))
     text = BytesIO()
-    taken.write_text(text)
+    snapshot(options, ANY_SCHEDULER).write_text(text)
     return [Text(CLUSTER, text.getvalue())]
 
 
-def refuse_both(options: argparse.Namespace) -> None:
-    """Raise :class:`UsageError` where files and a cluster are named both."""
+def in_cluster(options: argparse.Namespace) -> bool:
+    """Whether a cluster is read; files next to it are a :class:`UsageError`."""
     if options.instance and (options.kubeconfig is not None or options.context is not None):
         raise UsageError("--kubeconfig, --context: found INSTANCE with them, expected one or the other")
+    return not options.instance
+
+
+def snapshot(options: argparse.Namespace, scheduler_name: str = "placer") -> Snapshot:
+    """Take a snapshot of the cluster; ``scheduler_name``: where the options name none."""
+    from placer.passes.cluster import Client, take
+
+    client = Client.connect(options.kubeconfig, options.context)
+    with progress_of(options) as progress:
+        name = options.scheduler_name or scheduler_name
+        return take(client, name, lambda what, count: progress.phase(f"{what} {count:,}"))
+
+
+def progress_of(options: argparse.Namespace, limit: float | None = None, began: float | None = None) -> Progress:
+    """Progress of a command; ``limit``: seconds of all of it. ``began``: None: with the call."""
+    from placer.answers.progress import Progress
+
+    return Progress(quiet=options.quiet, began=options.began if began is None else began, limit=limit)
+
+
+def add_time_limit(parser: Any, what: str = "of the whole call", default: float | None = SECONDS) -> None:
+    """Add ``--time-limit``; ``parser`` may be a group of flags."""
+    text = f"{what} (default 60)"
+    parser.add_argument("--time-limit", type=duration, default=default, metavar="DURATION", help=text)
+
+
+def add_workers(parser: Any) -> None:
+    """Add the flags of the solver's threads and seed."""
+    parser.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+
+
+def add_search_limits(parser: Any, what: str = "of the whole call") -> None:
+    """Add the limits of a search, by time or by work."""
+    add_time_limit(parser, what, None)
+    parser.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
+    add_workers(parser)
+
+
+def time_limit_of(options: argparse.Namespace) -> float | None:
+    """The limit of :func:`add_search_limits`; none where work is limited."""
+    limit: float | None = options.time_limit
+    return SECONDS if limit is None and options.work_limit is None else limit
+
+
+def check_limit(options: argparse.Namespace) -> None:
+    """Refuse a limit of time that is none."""
+    from placer.search.search_limits import limit_faults
+
+    if faults := limit_faults(options.time_limit):
+        raise UsageError("; ".join(faults))
+
+
+def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceBudget | None:
+    """The budget that an option states; a wrong one is a :class:`UsageError`."""
+    from placer.problem.namespace_budget import parse_budget
+
+    try:
+        return parse_budget(words)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from error
 
 
 def add_what_if(parser: argparse.ArgumentParser) -> None:
@@ -291,6 +351,21 @@ def tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None
     else:
         text = to_yaml(document) if options.format == "yaml" else to_json(document)
     sys.stdout.write(text)
+
+
+def put_or_tell(document: Any, options: argparse.Namespace, names: Iterable[str] | None = None) -> bool:
+    """Write and print what ``-o`` and ``--json`` ask for; whether text is still wanted."""
+    aloud = options.output == "-"
+    if options.output and not aloud:
+        write(document, options.output)
+    if options.json or aloud:
+        tell(document, options, names)
+    return not (options.json or aloud)
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Refuse before the work a file of ``-o`` that could not be written."""
+    writable([Path(options.output)] if options.output not in (None, "-") else [])
 
 
 def _names_in(document: Any) -> Iterator[str]:

@@ -8,12 +8,10 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import BadInstance
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.base.words import amount_digits, counted, is_amount, value_word
 from placer.cli.lab.comparing_passes import compare_passes
@@ -31,17 +29,19 @@ from placer.cli.terminal import (
     add_asking,
     add_command,
     add_output,
+    add_search_limits,
     add_source,
     add_what_if,
+    check_output,
     console,
     is_edited,
     listed,
+    progress_of,
+    put_or_tell,
     read_instance,
     selection,
     source,
-    tell,
-    writable,
-    write,
+    time_limit_of,
 )
 
 if TYPE_CHECKING:
@@ -81,30 +81,25 @@ def add_compare(commands: Any) -> None:
         "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
-    rows.add_argument("--time-limit", type=duration, metavar="DURATION", help="of each method (default 60)")
-    rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
-    rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    add_search_limits(rows, "of each method")
     add_asking(parser, "which groups are listed; all are decided")
     add_what_if(parser)
     add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.lab.comparing import DEFAULT, beside_proofs, beside_today
 
     if options.passes is not None:
         return compare_passes(options)
-    if options.output not in (None, "-"):
-        writable([Path(options.output)])
+    check_output(options)
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
     paths = source(options)
     rows: list[ComparisonRow] = []
     todays: list[ComparisonRow] = []
     names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
     asked = Interruptible(rows, len({*names}), "row")
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress, asked:
+    with progress_of(options) as progress, asked:
         progress.phase("reading")
         instance = read_instance(options, paths)
         run = partial(_run, options=options, names=names, arguments=arguments, phase=progress.phase)
@@ -149,7 +144,7 @@ def _run(
     compare(
         instance,
         names,
-        time_limit=60.0 if options.time_limit is None and options.work_limit is None else options.time_limit,
+        time_limit=time_limit_of(options),
         work_limit=options.work_limit,
         workers=options.workers,
         seed=options.seed,
@@ -165,13 +160,7 @@ def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
-
-    document = listed("ComparisonList", (row.as_dict() for row in rows))
-    if options.output not in (None, "-"):
-        write(document, options.output)
-    if options.json or options.output == "-":
-        tell(document, options)
-    else:
+    if put_or_tell(listed("ComparisonList", (row.as_dict() for row in rows)), options):
         print_rows(instance, rows, console(), selection(options))
 
 
@@ -222,13 +211,11 @@ def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> N
     names = [row.policy for row in rows]
     shown = _figures(rows)
     figures = columns_of(rows, shown, ("gangs by tier", "breaks"))
-    for table in tables(Column("policy", names), figures, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, Column("policy", names), figures)
     terminal.print(_VICTIMS_SAY if shown is _FIGURES else "", end="")
     amounts = "priority below the name; needs and placed pods in nodes"
     terminal.print(f"\nValues, in the order they are compared ({amounts}){reach}")
-    for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
-        terminal.print(table)
+    print_tables(terminal, Column("", ["bound", *names]), list(_values(rows)), bold=0)
     shares = [_of_bound(row) for row in rows]
     if any(share.endswith(BROKEN) for share in shares):
         terminal.print(f"\n{BREAKS}")
@@ -257,8 +244,7 @@ def _print_today(rows: list[ComparisonRow], terminal: Console) -> None:
     names = Column("policy", [row.policy for row, _ in both])
     terminal.print("\nWhat if, and today: figures, then the values in the order they are compared")
     for columns in (_figure_pairs(both), _value_pairs(both)):
-        for table in tables(names, columns, terminal.width):
-            terminal.print(table)
+        print_tables(terminal, names, columns)
 
 
 #: Rows under a *what if*, each with that of today.
@@ -405,8 +391,7 @@ def _print_fates_of(shown: list[Group], asked: list[ComparisonRow], terminal: Co
     for row in asked:
         columns += [_fates(shown, row)]
         columns += [] if row.today is None else [_fates(shown, row.today, "\ntoday")]
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, columns)
     if any(_HALF in cell for column in columns for cell in column.cells):
         terminal.print(f"\n{_HALF_SAYS}")
 

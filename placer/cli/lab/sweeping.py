@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.base.cores import usable_cores
-from placer.base.deadline import duration
 from placer.base.errors import StrictFindings
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.cli.lab.shared import (
     BREAKS,
@@ -31,8 +30,10 @@ from placer.cli.terminal import (
     add_inputs,
     add_output,
     add_reading,
+    add_time_limit,
     console,
     listed,
+    progress_of,
     say,
     tell,
     writable,
@@ -73,9 +74,7 @@ def add_sweep(commands: Any) -> None:
     )
     add_scheduler_config(parser)
     add_reading(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=60.0, metavar="DURATION", help="of each method (default 60)"
-    )
+    add_time_limit(parser, "of each method")
     parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
     parser.add_argument(
@@ -160,10 +159,9 @@ def _plan(options: argparse.Namespace) -> list[Run]:
 
 
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
-    from placer.answers.progress import Progress
     from placer.lab.sweep.runs import sweep
 
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with progress_of(options) as progress:
         numbers = itertools.count(1)
 
         def begin(run: Run) -> None:
@@ -231,8 +229,7 @@ def _print_tables(found: list[Any], terminal: Console) -> None:
         shown = list(of_instance)
         terminal.print(escape(legible(instance)), style="bold")
         names = Column("policy", [row.policy for row in shown])
-        for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
-            terminal.print(table)
+        print_tables(terminal, names, columns_of(shown, _FIGURES, ("breaks",)))
     if any(row.violations and row.of_bound is not None for row in found):
         terminal.print(f"\n{BREAKS}")
 

@@ -6,10 +6,20 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.text import legible
-from placer.cli.terminal import OK, add_command, add_output, console, headed
-from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
+from placer.cli.terminal import (
+    OK,
+    add_command,
+    add_output,
+    add_source,
+    check_output,
+    console,
+    headed,
+    in_cluster,
+    put_or_tell,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +36,7 @@ SHOWN = 12  #: links that are listed; --json has all of them
 def add_costs(topics: Any) -> None:
     """Add ``topology costs`` and its flags."""
     parser = add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
-    add_source(parser)
+    add_source(parser, lenient=False)
     group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
     group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
     group.add_argument(
@@ -42,7 +52,7 @@ def _costs(options: argparse.Namespace) -> int:
     report = _report(options)
     if options.strict:
         refuse_findings(options.instance or ["cluster"], report.findings)
-    if print_or_write(headed("NetworkCostReport", report.as_dict()), options):
+    if put_or_tell(headed("NetworkCostReport", report.as_dict()), options):
         _print(report, console())
     return OK
 
@@ -104,8 +114,7 @@ def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
         terminal.print(f"{title}: {len(matrix.names)} of them, too many for a table (--json has all)", markup=False)
     else:
         terminal.print(title, markup=False)
-        for table in tables(Column("from \\ to", list(matrix.names)), list(_columns(matrix)), terminal.width):
-            terminal.print(table)
+        print_tables(terminal, Column("from \\ to", list(matrix.names)), list(_columns(matrix)))
     return any(not matrix.known(one, two) for one in matrix.names for two in matrix.names)
 
 
@@ -144,7 +153,6 @@ def _print_links(report: CostReport, terminal: Console) -> None:
         Column("in use", [f"{report.allocated.get(link, 0):,}" for link in links[:SHOWN]]),
         Column("full", ["-" if link not in report.capacities else f"{used(link):.0%}" for link in links[:SHOWN]]),
     ]
-    for table in tables(Column("link", names, text=True, most=48), columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, Column("link", names, text=True, most=48), columns)
     if len(links) > SHOWN:
         terminal.print(f"... and {len(links) - SHOWN:,} more")

@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import UsageError
 from placer.base.text import legible
-from placer.cli.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
-from placer.cli.topology.shared import in_cluster
+from placer.cli.terminal import (
+    OK,
+    add_cluster,
+    add_command,
+    add_inputs,
+    add_output,
+    headed,
+    in_cluster,
+    put,
+    tell,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
     from placer.problem import Finding, Node

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
 from placer.base.text import found_like, shown
-from placer.cli.terminal import OK, add_command, add_output, console, headed, read_instance
-from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
+from placer.cli.terminal import (
+    OK,
+    add_command,
+    add_output,
+    add_source,
+    check_output,
+    console,
+    headed,
+    in_cluster,
+    put_or_tell,
+    read_instance,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +56,7 @@ ASCII = BarMarks("#", "-", "x", "~")
 def add_show(topics: Any) -> None:
     """Add ``topology show`` and its flags."""
     parser = add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
-    add_source(parser)
+    add_source(parser, lenient=False)
     group = parser.add_argument_group("showing")
     group.add_argument("--domain", metavar="NAME", help="one domain and those below it; default: all of them")
     group.add_argument(
@@ -74,7 +85,7 @@ def _show(options: argparse.Namespace) -> int:
         report = report.under(options.domain)
     if options.depth is not None:
         report = report.cut(options.depth)
-    if print_or_write(headed("TopologyReport", report.as_dict()), options):
+    if put_or_tell(headed("TopologyReport", report.as_dict()), options):
         _print(report, options, console())
     return OK
 
