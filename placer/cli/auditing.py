@@ -10,23 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.table import Column, print_tables
 from placer.base.words import and_list, counted, some
-from placer.cli.terminal import (
-    OK,
-    add_asking,
-    add_command,
-    add_source,
-    add_time_limit,
-    add_what_if,
-    check_limit,
-    console,
-    headed,
-    listed,
-    progress_of,
-    say,
-    selection,
-    source,
-    tell,
-)
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from placer.answers.audit.groups import AuditEntry, Quality
@@ -46,14 +30,16 @@ SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
 
 def add_audit(commands: Any) -> None:
     """Add ``audit`` and its flags."""
-    parser = add_command(commands, "audit", "judge running groups: broken rules, and the best possible place", _audit)
-    add_source(parser)
-    add_asking(parser)
-    add_time_limit(parser)
+    parser = flags.add_command(
+        commands, "audit", "judge running groups: broken rules, and the best possible place", _audit
+    )
+    flags.add_source(parser)
+    flags.add_asking(parser)
+    flags.add_time_limit(parser)
     parser.add_argument(
         "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
     )
-    add_what_if(parser)
+    flags.add_what_if(parser)
 
 
 def _audit(options: argparse.Namespace) -> int:
@@ -61,16 +47,15 @@ def _audit(options: argparse.Namespace) -> int:
     from placer.answers.audit.sums import largest_gangs
     from placer.answers.summary import print_findings
     from placer.base.deadline import Deadline, within
-    from placer.cli.terminal import read_instance
     from placer.problem.stranding import stranded
 
-    check_limit(options)
-    paths = source(options)
+    flags.check_limit(options)
+    paths = flags.source(options)
     deadline = Deadline(options.began + options.time_limit)
-    with progress_of(options, options.time_limit) as progress:
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
-        instance = read_instance(options, paths)
-        asked = set(selection(options).groups(instance))
+        instance = flags.read_instance(options, paths)
+        asked = set(flags.selection(options).groups(instance))
         entries = [] if options.sums else audit(instance, deadline, asked, progress.phase)
 
     def sums() -> Sums | None:
@@ -78,16 +63,18 @@ def _audit(options: argparse.Namespace) -> int:
 
     if options.json:
         rows = (each.as_dict() for each in entries)
-        tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
+        printing.tell(
+            printing.headed("AuditSums", _sums(sums())) if options.sums else printing.listed("AuditList", rows), options
+        )
     else:
         if not options.sums:
-            _print_groups(entries, selection(options).none(instance, "runs"))
+            _print_groups(entries, flags.selection(options).none(instance, "runs"))
             _print_lost(instance)
         _print_sums(instance, sums())
         if instance.findings:
-            say([""])
-        print_findings(instance.findings, console())
-    return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
+            printing.say([""])
+        print_findings(instance.findings, printing.console())
+    return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else flags.OK
 
 
 def _sums(sums: Sums | None) -> dict[str, Any]:
@@ -98,7 +85,7 @@ def _sums(sums: Sums | None) -> dict[str, Any]:
 
 
 def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
-    terminal = console()
+    terminal = printing.console()
     if not entries:
         terminal.print(none, markup=False)
         return
@@ -123,13 +110,13 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
         for violation in entry.violations:
             broken.setdefault(violation, []).append(name)
     # Lone pods of one workload break what they ask for together.
-    say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
+    printing.say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
     late = sum(each.late for each in entries)
     if late:
-        console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+        printing.console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
 
 
 def _is_sound_pod(entry: AuditEntry) -> bool:
@@ -149,12 +136,12 @@ def _print_lost(instance: Instance) -> None:
     from placer.problem.findings import counted
 
     if not instance.nodes:
-        console().print("The instance has no Node, so running groups cannot be judged.")
+        printing.console().print("The instance has no Node, so running groups cannot be judged.")
         return
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
-        say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
+        printing.say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
@@ -191,7 +178,7 @@ def _looked_at(instance: Instance) -> str:
 
 def _print_sums(instance: Instance, sums: Sums | None) -> None:
     if sums is None:
-        console().print("The cluster's sums were not counted in time (--time-limit)")
+        printing.console().print("The cluster's sums were not counted in time (--time-limit)")
         return
     _print_stranded(sums[0])
     _print_largest(sums[1], _looked_at(instance))
@@ -200,18 +187,18 @@ def _print_sums(instance: Instance, sums: Sums | None) -> None:
 def _print_stranded(found: Sequence[Stranded]) -> None:
     from placer.base.quantity import format_amount
 
-    terminal = console()
+    terminal = printing.console()
     terminal.print("\nStranded: free, and of no use to any pod of this cluster")
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
         text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
-        say([text])
+        printing.say([text])
     if not found:
         terminal.print("  nothing")
 
 
 def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
-    terminal = console()
+    terminal = printing.console()
     tiers = any(each.hyper_node for each in gangs)
     terminal.print(f"\nLargest gang that still fits{' under one HyperNode' if tiers else ''}{looked_at}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)

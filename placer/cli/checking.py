@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import ClusterError, StrictFindings
 from placer.base.table import Column, print_tables
+from placer.cli import flags, printing
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
-from placer.cli.terminal import OK, add_command, console, headed, progress_of, tell
 
 if TYPE_CHECKING:
     from placer.passes.preflight import CheckResult, CheckState
@@ -23,7 +23,7 @@ WIDTH = 80
 
 def add_check(commands: Any) -> None:
     """Add ``check`` and the flags of passes."""
-    parser = add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
+    parser = flags.add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
     add_pass_flags(parser)
 
 
@@ -34,17 +34,19 @@ def _check(options: argparse.Namespace) -> int:
     options = configured(options)
     asked = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
-    with progress_of(options) as progress:
+    with printing.progress_of(options) as progress:
         progress.phase(f"asking {client.url}")
         found = check_cluster(client, asked)
     worst = _worst(found)
     if options.json:
-        tell(headed("Check", {"state": worst.value, "checks": [each.as_dict() for each in found]}), options)
+        printing.tell(
+            printing.headed("Check", {"state": worst.value, "checks": [each.as_dict() for each in found]}), options
+        )
     else:
         _print(found)
     if worst is CheckState.FAILED:
         return ClusterError.exit_code
-    return StrictFindings.exit_code if options.strict and worst is CheckState.WARNING else OK
+    return StrictFindings.exit_code if options.strict and worst is CheckState.WARNING else flags.OK
 
 
 def _worst(results: Iterable[CheckResult]) -> CheckState:
@@ -57,7 +59,7 @@ def _worst(results: Iterable[CheckResult]) -> CheckState:
 def _print(results: Sequence[CheckResult]) -> None:
     from placer.passes.preflight import CheckState
 
-    terminal = console()
+    terminal = printing.console()
     width = min(WIDTH, terminal.width)
     rows = [(check, list(those)) for check, those in groupby(results, key=lambda each: each.check)]
     names = Column("check", [check for check, _ in rows])

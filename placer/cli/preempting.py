@@ -10,29 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import UsageError
+from placer.cli import flags, printing
 from placer.cli.applying import add_apply, apply_plan, check_apply
-from placer.cli.terminal import (
-    OK,
-    add_asking,
-    add_command,
-    add_output,
-    add_source,
-    add_time_limit,
-    add_what_if,
-    add_workers,
-    check_output,
-    console,
-    home_of,
-    listed,
-    progress_of,
-    put_or_tell,
-    read_instance,
-    say,
-    selection,
-    source,
-    tell,
-    write,
-)
 
 if TYPE_CHECKING:
     from placer.answers.progress import Progress
@@ -50,9 +29,9 @@ NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitt
 
 def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
-    parser = add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
-    add_source(parser)
-    add_asking(parser)
+    parser = flags.add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
+    flags.add_source(parser)
+    flags.add_asking(parser)
     asking = _add_limits(parser)
     asking.add_argument(
         "--for",
@@ -60,15 +39,15 @@ def add_preempt(commands: Any) -> None:
         metavar="[KIND/][NAMESPACE/]NAME",
         help="one group, or the one of a pod (default: all that wait)",
     )
-    add_what_if(parser)
+    flags.add_what_if(parser)
     add_apply(parser)
 
 
 def add_defrag(commands: Any) -> None:
     """Add ``defrag`` and its flags."""
     text = "find the fewest pods to move so that a future job fits, or domains become empty"
-    parser = add_command(commands, "defrag", text, _defrag)
-    add_source(parser)
+    parser = flags.add_command(commands, "defrag", text, _defrag)
+    flags.add_source(parser)
     asking = _add_limits(parser)
     room = asking.add_mutually_exclusive_group(required=True)
     room.add_argument(
@@ -79,25 +58,27 @@ def add_defrag(commands: Any) -> None:
     room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
     asking.add_argument("--frontier", action="store_true", help="a table: moves for 1, 2, ... of the wanted gangs")
-    add_what_if(parser)
+    flags.add_what_if(parser)
     add_apply(parser)
 
 
 def add_repair(commands: Any) -> None:
     """Add ``repair`` and its flags."""
-    parser = add_command(commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair)
-    add_source(parser)
+    parser = flags.add_command(
+        commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair
+    )
+    flags.add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
-    add_what_if(parser)
+    flags.add_what_if(parser)
     add_apply(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     asking = parser.add_argument_group("asking")
-    add_time_limit(asking, "of the call")
-    add_workers(asking)
-    add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
+    flags.add_time_limit(asking, "of the call")
+    flags.add_workers(asking)
+    flags.add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
 
@@ -110,22 +91,22 @@ def _preempt(options: argparse.Namespace) -> int:
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         if options.group is not None:
             return preempt(
-                instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
+                instance, group_named(instance, options.group, options.namespace, flags.home_of(options)), **limits
             )
-        asked = set(selection(options).groups(instance))
+        asked = set(flags.selection(options).groups(instance))
         others = {pod.key for pod in instance.pending if pod.group not in asked}
         return preempt(without(instance, others) if others else instance, **limits)
 
     def lines(instance: Instance, result: Result) -> Iterator[str]:
         if not result.instance.pending:
-            yield selection(options).none(instance, "waits")
+            yield flags.selection(options).none(instance, "waits")
             return
         yield from preempt_lines(result)
         if options.group is not None:
             yield from rival_lines(instance, rivals(instance, result))
 
     _, result = _made(options, decide, lines)
-    return OK if _admitted(result) else NOT_TO_BE_HAD
+    return flags.OK if _admitted(result) else NOT_TO_BE_HAD
 
 
 def _defrag(options: argparse.Namespace) -> int:
@@ -150,7 +131,7 @@ def _defrag(options: argparse.Namespace) -> int:
             yield "Nothing is carried out: no pod is moved for less than was asked for."
 
     _, result = _made(options, decide, lines, is_whole)
-    return OK if is_whole(result) else NOT_TO_BE_HAD
+    return flags.OK if is_whole(result) else NOT_TO_BE_HAD
 
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
@@ -159,16 +140,16 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
 
     if options.apply:
         raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
-    check_output(options)
-    paths = source(options)
-    with progress_of(options, options.time_limit) as progress:
+    printing.check_output(options)
+    paths = flags.source(options)
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         both = _read_both(options, paths)
         count, ask = room_asked(options.want, options.free_domains, options.max_moves, *both)
         limits = {"workers": options.workers, "seed": options.seed, "watch": progress.plan}
         points = list(_frontier(partial(ask, **limits), count, options, progress))
     _tell_frontier(options, points)
-    return OK if len(points) == count and room_made(points[-1]) == count else NOT_TO_BE_HAD
+    return flags.OK if len(points) == count and room_made(points[-1]) == count else NOT_TO_BE_HAD
 
 
 def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tuple[Instance, Adding]:
@@ -182,13 +163,13 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
 
     def adding(objects: Sequence[str]) -> Instance:
         added = argparse.Namespace(**vars(options) | {"with_": [*options.with_, *wanted_text(objects)]})
-        return read_instance(added, texts)
+        return flags.read_instance(added, texts)
 
     if is_shape(getattr(options, "want", None) or ""):
         edits = {"with_": options.with_, "without": options.without, "set_": options.set_}
         with suppress(BadInstance):  # reading all of it tells all faults
             return read_frame(texts, scheduler_name=options.scheduler_name, lenient=options.lenient, **edits), adding
-    return read_instance(options, texts), adding
+    return flags.read_instance(options, texts), adding
 
 
 def _frontier(
@@ -216,7 +197,7 @@ def _repair(options: argparse.Namespace) -> int:
         return repair(leaving_protected(instance, lost) if options.apply else instance, lost, **limits)
 
     before, result = _made(options, decide, repair_lines)
-    return OK if _placed_again(before, result) else NOT_TO_BE_HAD
+    return flags.OK if _placed_again(before, result) else NOT_TO_BE_HAD
 
 
 def _made(
@@ -227,7 +208,7 @@ def _made(
 ) -> tuple[Instance, Result]:
     """``decide`` is given the instance, a reader with objects added, and the limits; a plan is carried out if whole."""
     check_apply(options)
-    check_output(options)
+    printing.check_output(options)
     if not options.apply:
         before, result = _decided(options, decide)
         _tell(options, result, lines(before, result))
@@ -247,8 +228,8 @@ def _made(
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
 
-    paths = source(options)
-    with progress_of(options, options.time_limit) as progress:
+    paths = flags.source(options)
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         instance, adding = _read_both(options, paths)
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed}
@@ -261,11 +242,11 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
     from placer.answers.summary.preempting import frontier_lines, frontier_point
 
     if options.output:
-        write(placement_document(points[-1]).as_dict(), options.output)
+        printing.write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
         rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
         entries = (row | {"placement": document} for row, document in rows)
-        tell(listed("FrontierList", entries), options, _going(points[-1]))
+        printing.tell(printing.listed("FrontierList", entries), options, _going(points[-1]))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)
 
@@ -273,15 +254,15 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
     from placer.answers.document import placement_document
 
-    if put_or_tell(placement_document(result).as_dict(), options, _going(result)):
+    if printing.put_or_tell(placement_document(result).as_dict(), options, _going(result)):
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     from placer.answers.summary import print_findings
 
-    say(lines)
-    print_findings(findings, console())
+    printing.say(lines)
+    print_findings(findings, printing.console())
 
 
 def _going(result: Result) -> list[str]:

@@ -512,7 +512,7 @@ def test_a_row_that_breaks_rules_is_marked_beside_what_is_proved(
 
 def test_a_valid_row_beyond_the_bound_of_better_ones_says_so(capsys: Capture) -> None:
     from placer.cli.lab.comparing import print_rows
-    from placer.cli.terminal import console
+    from placer.cli.printing import console
 
     instance = instance_of(node("a"), pod("p", cpu=1))
     (found,) = compare(instance, ["greedy"])

@@ -14,6 +14,7 @@ from placer.base.errors import BadInstance
 from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.base.words import amount_digits, counted, is_amount, value_word
+from placer.cli import flags, printing
 from placer.cli.lab.comparing_passes import compare_passes
 from placer.cli.lab.shared import (
     BREAKS,
@@ -22,26 +23,6 @@ from placer.cli.lab.shared import (
     columns_of,
     print_notes,
     scheduler_configs,
-)
-from placer.cli.terminal import (
-    OK,
-    Interruptible,
-    add_asking,
-    add_command,
-    add_output,
-    add_search_limits,
-    add_source,
-    add_what_if,
-    check_output,
-    console,
-    is_edited,
-    listed,
-    progress_of,
-    put_or_tell,
-    read_instance,
-    selection,
-    source,
-    time_limit_of,
 )
 
 if TYPE_CHECKING:
@@ -64,9 +45,9 @@ alike. Broken rules are counted, not hidden."""
 
 def add_compare(commands: Any) -> None:
     """Add ``compare`` and its flags."""
-    parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
+    parser = flags.add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
-    add_source(parser)
+    flags.add_source(parser)
     parser.add_argument(
         "--passes",
         nargs=2,
@@ -81,10 +62,10 @@ def add_compare(commands: Any) -> None:
         "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
-    add_search_limits(rows, "of each method")
-    add_asking(parser, "which groups are listed; all are decided")
-    add_what_if(parser)
-    add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
+    flags.add_search_limits(rows, "of each method")
+    flags.add_asking(parser, "which groups are listed; all are decided")
+    flags.add_what_if(parser)
+    flags.add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -92,25 +73,25 @@ def _compare(options: argparse.Namespace) -> int:
 
     if options.passes is not None:
         return compare_passes(options)
-    check_output(options)
+    printing.check_output(options)
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
-    paths = source(options)
+    paths = flags.source(options)
     rows: list[ComparisonRow] = []
     todays: list[ComparisonRow] = []
     names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
-    asked = Interruptible(rows, len({*names}), "row")
-    with progress_of(options) as progress, asked:
+    asked = printing.Interruptible(rows, len({*names}), "row")
+    with printing.progress_of(options) as progress, asked:
         progress.phase("reading")
-        instance = read_instance(options, paths)
+        instance = flags.read_instance(options, paths)
         run = partial(_run, options=options, names=names, arguments=arguments, phase=progress.phase)
         run(instance, rows, "")
-        if is_edited(options):
+        if flags.is_edited(options):
             progress.phase("reading the instance without the what-if options")
             _run_today(options, paths, run, rows, todays)
     rows[:], todays[:] = beside_proofs(rows), beside_proofs(todays)
-    _show(instance, beside_today(rows, todays) if is_edited(options) else rows, options)
+    _show(instance, beside_today(rows, todays) if flags.is_edited(options) else rows, options)
     asked.again()
-    return min((row.exit_code for row in [*rows, *todays] if row.error is not None), default=OK)
+    return min((row.exit_code for row in [*rows, *todays] if row.error is not None), default=flags.OK)
 
 
 def _run_today(
@@ -123,7 +104,7 @@ def _run_today(
     from placer.lab.comparing import ComparisonRow
 
     try:
-        run(read_instance(options, paths, edited=False), todays, " today")
+        run(flags.read_instance(options, paths, edited=False), todays, " today")
     except BadInstance as error:  # what was asked is answered; of today only this can be said
         todays += [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
 
@@ -144,7 +125,7 @@ def _run(
     compare(
         instance,
         names,
-        time_limit=time_limit_of(options),
+        time_limit=flags.time_limit_of(options),
         work_limit=options.work_limit,
         workers=options.workers,
         seed=options.seed,
@@ -160,8 +141,8 @@ def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
-    if put_or_tell(listed("ComparisonList", (row.as_dict() for row in rows)), options):
-        print_rows(instance, rows, console(), selection(options))
+    if printing.put_or_tell(printing.listed("ComparisonList", (row.as_dict() for row in rows)), options):
+        print_rows(instance, rows, printing.console(), flags.selection(options))
 
 
 _HEAD = 12  #: characters of a line of what stands above a value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from placer.base.errors import UsageError
 from placer.base.table import Column, print_tables
 from placer.base.words import counted
-from placer.cli.terminal import OK, console, put_or_tell
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,9 +68,9 @@ def compare_passes(options: argparse.Namespace) -> int:
         )
         raise UsageError(f"--passes: found {names}, expected none: the decisions of passes are compared as they are")
     document = compare_series(*map(read_series, options.passes))
-    if put_or_tell(document, options):
-        _print(document, console())
-    return OK
+    if printing.put_or_tell(document, options):
+        _print(document, printing.console())
+    return flags.OK
 
 
 def _print(found: dict[str, Any], terminal: Console) -> None:

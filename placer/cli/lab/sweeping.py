@@ -15,6 +15,7 @@ from placer.base.cores import usable_cores
 from placer.base.errors import StrictFindings
 from placer.base.table import Column, print_tables
 from placer.base.text import legible
+from placer.cli import flags, printing
 from placer.cli.lab.shared import (
     BREAKS,
     BROKEN,
@@ -22,21 +23,6 @@ from placer.cli.lab.shared import (
     columns_of,
     print_notes,
     scheduler_configs,
-)
-from placer.cli.terminal import (
-    OK,
-    Interruptible,
-    add_command,
-    add_inputs,
-    add_output,
-    add_reading,
-    add_time_limit,
-    console,
-    listed,
-    progress_of,
-    say,
-    tell,
-    writable,
 )
 
 if TYPE_CHECKING:
@@ -59,9 +45,11 @@ The interval in brackets behind a median is by order statistics. It holds the tr
 
 def add_sweep(commands: Any) -> None:
     """Add ``sweep`` and its flags."""
-    parser = add_command(commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep)
+    parser = flags.add_command(
+        commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep
+    )
     parser.description = TEXT
-    add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
+    flags.add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
     parser.add_argument(
         "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
     )
@@ -73,8 +61,8 @@ def add_sweep(commands: Any) -> None:
         "(greedy,auto)",
     )
     add_scheduler_config(parser)
-    add_reading(parser)
-    add_time_limit(parser, "of each method")
+    flags.add_reading(parser)
+    flags.add_time_limit(parser, "of each method")
     parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
     parser.add_argument(
@@ -84,7 +72,7 @@ def add_sweep(commands: Any) -> None:
         help="where runs start: local, inline, dask:ADDRESS or package.module:function",
     )
     text = "a JSON line per run as soon as it is done; runs that FILE has without an error are skipped; - is stdout"
-    add_output(parser, text)
+    flags.add_output(parser, text)
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -93,7 +81,7 @@ def _sweep(options: argparse.Namespace) -> int:
     store = None if options.output is None or aloud else _store(options.output, runs)
     known = _settled(store, options.strict)
     before = len(known)
-    asked = Interruptible(known, len(runs), "run")
+    asked = printing.Interruptible(known, len(runs), "run")
     with asked, contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
         for line in lines:
             known[line.key] = line
@@ -115,7 +103,7 @@ def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace
 def _store(target: str, runs: Iterable[Run]) -> Store:
     from placer.lab.sweep.records import Store
 
-    writable([Path(target)], (".jsonl",))
+    printing.writable([Path(target)], (".jsonl",))
     return Store(target, (run.key for run in runs))
 
 
@@ -123,7 +111,7 @@ def _exit_code(lines: list[RunRecord], *, strict: bool) -> int:
     failed = [line for line in lines if line.error is not None]
     if strict and any(line.findings for line in failed):
         return StrictFindings.exit_code
-    return FAILED if failed else OK
+    return FAILED if failed else flags.OK
 
 
 def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
@@ -135,7 +123,7 @@ def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
 def _show(lines: list[RunRecord], known: int, options: argparse.Namespace) -> None:
     if options.json:
         names = (f"{line.policy} {line.instance} {line.seed}" for line in lines)
-        tell(listed("SweepRunList", (line.as_dict() for line in lines)), options, names)
+        printing.tell(printing.listed("SweepRunList", (line.as_dict() for line in lines)), options, names)
     else:
         _print(lines, known)
 
@@ -161,7 +149,7 @@ def _plan(options: argparse.Namespace) -> list[Run]:
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
     from placer.lab.sweep.runs import sweep
 
-    with progress_of(options) as progress:
+    with printing.progress_of(options) as progress:
         numbers = itertools.count(1)
 
         def begin(run: Run) -> None:
@@ -183,7 +171,7 @@ def _print(lines: list[RunRecord], known: int) -> None:
 
     from placer.lab.sweep.statistics import duels, rows
 
-    terminal = console()
+    terminal = printing.console()
     found_rows = list(rows(lines).itertuples(index=False))
     _print_tables(found_rows, terminal)
     print_notes(_notes(found_rows), terminal)
@@ -250,7 +238,7 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         terminal.print("\nFindings (`placer solve` shows each; --strict makes them errors)")
     for instance, codes in found.items():
         told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
-        say([f"  {instance}: {told}"])
+        printing.say([f"  {instance}: {told}"])
 
 
 def _marked(share: str, row: Any) -> str:

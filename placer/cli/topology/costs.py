@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.table import Column, print_tables
 from placer.base.text import legible
-from placer.cli.terminal import (
-    OK,
-    add_command,
-    add_output,
-    add_source,
-    check_output,
-    console,
-    headed,
-    in_cluster,
-    put_or_tell,
-    snapshot,
-)
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,33 +24,33 @@ SHOWN = 12  #: links that are listed; --json has all of them
 
 def add_costs(topics: Any) -> None:
     """Add ``topology costs`` and its flags."""
-    parser = add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
-    add_source(parser, lenient=False)
+    parser = flags.add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
+    flags.add_source(parser, lenient=False)
     group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
     group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
     group.add_argument(
         "--unit", type=int, default=1000, metavar="MICROSECONDS", help="latency of cost 1 (default 1000: a millisecond)"
     )
-    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
+    flags.add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _costs(options: argparse.Namespace) -> int:
     from placer.problem.reading import refuse_findings
 
-    check_output(options)
+    printing.check_output(options)
     report = _report(options)
     if options.strict:
         refuse_findings(options.instance or ["cluster"], report.findings)
-    if put_or_tell(headed("NetworkCostReport", report.as_dict()), options):
-        _print(report, console())
-    return OK
+    if printing.put_or_tell(printing.headed("NetworkCostReport", report.as_dict()), options):
+        _print(report, printing.console())
+    return flags.OK
 
 
 def _report(options: argparse.Namespace) -> CostReport:
     from placer.topology.network_costs import costs_of, read_costs
 
-    if in_cluster(options):
-        objects = snapshot(options).objects()
+    if flags.in_cluster(options):
+        objects = flags.snapshot(options).objects()
         return costs_of(objects, "cluster", percentile=options.percentile, unit=options.unit)
     return read_costs(*options.instance, percentile=options.percentile, unit=options.unit)
 

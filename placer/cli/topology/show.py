@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
 from placer.base.text import found_like, shown
-from placer.cli.terminal import (
-    OK,
-    add_command,
-    add_output,
-    add_source,
-    check_output,
-    console,
-    headed,
-    in_cluster,
-    put_or_tell,
-    read_instance,
-    snapshot,
-)
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,8 +43,8 @@ ASCII = BarMarks("#", "-", "x", "~")
 
 def add_show(topics: Any) -> None:
     """Add ``topology show`` and its flags."""
-    parser = add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
-    add_source(parser, lenient=False)
+    parser = flags.add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
+    flags.add_source(parser, lenient=False)
     group = parser.add_argument_group("showing")
     group.add_argument("--domain", metavar="NAME", help="one domain and those below it; default: all of them")
     group.add_argument(
@@ -70,7 +58,7 @@ def add_show(topics: Any) -> None:
         metavar="NAME",
         help="resource of the bars; default: GPUs if there are any, else the most used one",
     )
-    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
+    flags.add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -78,25 +66,25 @@ def _show(options: argparse.Namespace) -> int:
 
     if options.depth is not None and options.depth < 1:
         raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
-    check_output(options)
+    printing.check_output(options)
     report = domains_of(_instance(options))
     _known(options.resource, report.whole.room)
     if options.domain is not None:
         report = report.under(options.domain)
     if options.depth is not None:
         report = report.cut(options.depth)
-    if put_or_tell(headed("TopologyReport", report.as_dict()), options):
-        _print(report, options, console())
-    return OK
+    if printing.put_or_tell(printing.headed("TopologyReport", report.as_dict()), options):
+        _print(report, options, printing.console())
+    return flags.OK
 
 
 def _instance(options: argparse.Namespace) -> Instance:
-    if not in_cluster(options):
-        return read_instance(options, options.instance)
+    if not flags.in_cluster(options):
+        return flags.read_instance(options, options.instance)
     from placer.passes.cluster.reading.earlier_passes import instance_in
     from placer.problem.reading import refuse_findings
 
-    instance = instance_in(snapshot(options))
+    instance = instance_in(flags.snapshot(options))
     if options.strict:
         refuse_findings(["cluster"], instance.findings)
     return instance
