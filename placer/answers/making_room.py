@@ -31,8 +31,6 @@ from placer.search.search_limits import limit_faults
 if TYPE_CHECKING:
     from placer.search.preempt.first_plan import Carried, Known
 
-__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair", "room_asked"]
-
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
 

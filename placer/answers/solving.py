@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from placer.search.incumbent import Incumbent
     from placer.search.process import ProcessEnd
 
-__all__ = ["solve"]
-
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
     "exact": "placer.search.exact.method:search",

@@ -24,8 +24,6 @@ from typing import Any, ParamSpec, TypeVar
 from placer.base.errors import UsageError
 from placer.base.extras import how_to_install
 
-__all__ = ["open_executor"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from placer.passes.scheduling_pass import MakePass, Pass, PassOptions
     from placer.problem.result import Result
 
-__all__ = ["add_apply", "apply_plan", "check_apply", "disruption_document"]
-
 #: Pods that are named of those that were not gone, or not bound again.
 SHOWN = 10
 

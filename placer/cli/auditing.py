@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
-__all__ = ["add_audit"]
-
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
 NAMED = 3  #: groups that break one rule in one way, by name

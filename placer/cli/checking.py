@@ -15,8 +15,6 @@ from placer.cli.pass_flags import add_pass_flags, configured, pass_options
 if TYPE_CHECKING:
     from placer.passes.preflight import CheckResult, CheckState
 
-__all__ = ["add_check"]
-
 #: Columns that the table takes at most: as many as every terminal has.
 WIDTH = 80
 

@@ -10,8 +10,6 @@ from typing import Any
 from placer.base.errors import UsageError
 from placer.cli import flags, printing
 
-__all__ = ["add_completion", "complete", "is_asked"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 TEXT = """Print the script by which a shell completes commands, options, choices, policies and files. For bash put

@@ -10,8 +10,6 @@ from placer.base.table import Column, print_tables
 from placer.cli import flags, printing
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 
-__all__ = ["add_config"]
-
 
 def add_config(commands: Any) -> None:
     """Add ``config`` and the flags of ``run``."""

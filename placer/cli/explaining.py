@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     #: Number of a change to the file with the objects that it adds.
     Files = Mapping[int, str]
 
-__all__ = ["add_explain"]
-
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now

@@ -19,8 +19,6 @@ from placer.passes.configuration import OPTIONS
 if TYPE_CHECKING:
     from placer.passes.scheduling_pass import PassOptions
 
-__all__ = ["Origin", "add_pass_flags", "configured", "pass_options", "values_of_keys"]
-
 
 class Origin(NamedTuple):
     """Where a value comes from (``flag``, ``file``, ``environment`` or ``default``) and its name there."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 #: Reads the instance with objects added to it, each given as JSON.
 Adding = Callable[[Sequence[str]], "Instance"]
 
-__all__ = ["add_defrag", "add_preempt", "add_repair"]
-
 NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, or not placed again
 
 

@@ -18,8 +18,6 @@ from placer.cli.parser import EXAMPLES, HelpAll, Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
 
-__all__ = ["parser", "run"]
-
 FAULTS_SHOWN = 20  #: most faults that a terminal shows; a file and ``--json`` get all of them
 
 

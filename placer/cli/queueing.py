@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from placer.problem import GroupKey, Instance
     from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost
 
-__all__ = ["add_queue", "with_steps"]
-
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
 DECIDING, SHARE = 10.0, 0.5
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from placer.answers.report import Inputs
     from placer.problem import Instance
 
-__all__ = ["add_report"]
-
 TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
 Files are recognised by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
 Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows

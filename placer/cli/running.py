@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from placer.passes.scheduling_loop import LoopObserver
     from placer.passes.scheduling_pass import Pass, PassOptions
 
-__all__ = ["add_run"]
-
 #: Most gangs, pods and nodes of a kind that the summary names; the numbers are of all.
 SHOWN = 50
 

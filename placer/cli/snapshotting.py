@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from placer.passes.cluster.reading.gang_record import RecordedGangs
     from placer.passes.cluster.writing.lease import LeaseOptions
 
-__all__ = ["add_lease", "add_snapshot", "lease_of"]
-
 
 def add_snapshot(commands: Any) -> None:
     """Add ``snapshot`` and its flags."""

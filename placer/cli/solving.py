@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from placer.answers.document import PlacementDocument
     from placer.problem.result import Result
 
-__all__ = ["add_expand", "add_solve", "add_verify"]
-
 VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 
 

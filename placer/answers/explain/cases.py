@@ -29,16 +29,6 @@ from placer.rules import verify
 from placer.search.greedy.multi_start import complete, greedy
 from placer.search.numa.binding_order import aligned
 
-__all__ = [
-    "Case",
-    "Change",
-    "Gated",
-    "Placed",
-    "needed",
-    "place",
-    "pod_words",
-]
-
 MORE_ORDERS = 0.5
 
 

@@ -23,8 +23,6 @@ from placer.search.greedy.multi_start import squeeze_in
 from placer.search.greedy.state import GreedyLayout, GreedyState
 from placer.search.numa.binding_order import aligned
 
-__all__ = ["Decision", "LoneGroup"]
-
 #: Nodes that a quick search looks at besides the greedy's ways.
 QUICK = 400
 

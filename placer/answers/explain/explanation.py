@@ -31,20 +31,6 @@ from placer.problem.placement import Placement
 from placer.problem.result import Reason, Result
 from placer.search.answer_by_name import FIRST_FIT, first_fit
 
-__all__ = [
-    "Explanation",
-    "as_things_stand",
-    "disturb_by_search",
-    "equal_pods",
-    "explain",
-    "find_group",
-    "find_groups",
-    "gates_words",
-    "place_by_search",
-    "reasons_of",
-    "waiting",
-]
-
 NAMED = 8
 
 #: Seconds of a search where the greedy does not admit a group; with less time left none is begun.

@@ -30,9 +30,6 @@ from placer.problem.result import Reason
 from placer.search.greedy.best_fit import tops
 from placer.search.greedy.state import GreedyLayout, GreedyState
 
-__all__ = ["LATE", "Beside", "Causes", "late", "reasons", "reasons_beside"]
-
-
 #: The first of several reasons is given.
 ORDER = tuple(REASONS)
 

@@ -17,9 +17,6 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement, Violation
 from placer.rules.calls import bandwidth, network_cost
 
-__all__ = ["calls_cause", "zones_cause"]
-
-
 NAMED = 3
 
 #: Of so many areas at most a node is tried; where nodes are in no region each is an area of its own.

@@ -20,8 +20,6 @@ from placer.problem.result import WEIGHT, Judged, Reason, Result, Termination, V
 from placer.rules import verify
 from placer.rules.scoring import placed_weight, score
 
-__all__ = ["Answer", "answer_of", "answer_of_result"]
-
 #: Said of a group that would fit by itself while nothing is decided.
 UNDECIDED = "nothing keeps it out by itself: it waits to be decided upon (placer solve)"
 

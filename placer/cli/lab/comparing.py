@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from placer.problem.group_names import Selection
     from placer.problem.placement import Value
 
-__all__ = ["add_compare", "print_rows"]
-
 
 TEXT = """Bindings of other schedulers and of placer's methods, compared with the proved bound: one snapshot of one
 queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all

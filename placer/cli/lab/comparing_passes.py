@@ -13,8 +13,6 @@ from placer.cli import flags, printing
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["compare_passes"]
-
 #: Groups that are shown; ``--json`` has all.
 _SHOWN = 30
 #: What a difference says of the second series.

@@ -12,8 +12,6 @@ from placer.cli import flags, printing
 if TYPE_CHECKING:
     from placer.lab.generate import Option
 
-__all__ = ["add_generate"]
-
 
 def add_generate(commands: Any, families: bool = True) -> None:
     """Add ``generate`` and, if ``families``, a command below it for each family, whose options are its flags."""

@@ -11,8 +11,6 @@ from typing import Any, TextIO
 from placer.base.errors import UsageError
 from placer.cli import flags, printing
 
-__all__ = ["add_plot"]
-
 NAMES = ("profile", "placed", "size", "gap")
 
 TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or the output of `placer compare --json`.

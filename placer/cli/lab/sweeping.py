@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from placer.lab.sweep.records import Key, RunRecord, Store
     from placer.lab.sweep.runs import Run
 
-__all__ = ["add_sweep"]
-
 FAILED = 1  #: a run has no result, or one that cannot be trusted
 
 SHOWN = 12  #: errors below the table; the lines have all of them

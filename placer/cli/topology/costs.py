@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from placer.topology.network_costs import CostReport, Matrix
 
-__all__ = ["add_costs"]
-
 WIDE = 16  #: places beside each other in a table; --json has matrices of any size
 
 SHOWN = 12  #: links that are listed; --json has all of them

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from placer.problem import Finding, Node
     from placer.topology.discovery import Discovery
 
-__all__ = ["add_discover"]
-
 SHOWN = 12  #: names that are told of each kind; --json has all
 
 

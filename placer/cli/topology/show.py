@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from placer.problem import Instance
     from placer.problem.domains import DomainReport, DomainUse, ResourceUse
 
-__all__ = ["add_show"]
-
 WIDTH = 80  #: columns that are used at most
 
 MOST = 60  #: domains that are shown where --depth does not say how many levels
