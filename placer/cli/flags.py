@@ -35,20 +35,14 @@ def add_command(
     return parser
 
 
-class _FilesAction(argparse.Action):
-    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
-        more = [values] if isinstance(values, str) else values
-        setattr(namespace, self.dest, [*getattr(namespace, self.dest), *more])
-
-
 def add_inputs(
     parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
 ) -> None:
     """Add INSTANCE... and ``-f``, which is the same; ``needed``: there must be one."""
-    files = parser.add_argument(dest, nargs="*", action=_FilesAction, default=[], metavar=metavar, help=text)
+    files = parser.add_argument(dest, nargs="*", action="extend", default=[], metavar=metavar, help=text)
     files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
     parser.add_argument(
-        "-f", "--filename", dest=dest, action=_FilesAction, default=[], metavar="FILE", help=f"the same as {metavar}"
+        "-f", "--filename", dest=dest, action="append", default=[], metavar="FILE", help=f"the same as {metavar}"
     )
 
 
