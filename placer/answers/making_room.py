@@ -60,19 +60,9 @@ class Search(TypedDict, total=False):
 
 
 def group_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """The group that waits and that a user calls so, or the one of a pod of that name.
+    """The group that waits and that a user calls so, or the one of a pod of that name; else :class:`UsageError`.
 
-    Parameters
-    ----------
-    instance
-        What :func:`placer.read` returned.
-    name, namespace, home
-        As :func:`placer.answers.explain.explanation.find_group` takes them.
-
-    Raises
-    ------
-    UsageError
-        No such group waits, or several do.
+    ``namespace``, ``home``: as :func:`placer.answers.explain.explanation.find_groups` takes them.
     """
     called = CalledGroup.of(name, namespace)
     found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
@@ -102,15 +92,12 @@ def preempt(
     Returns
     -------
     Result
-        Verified; its placement names evictions, moves and steps. Its instance is the one in which only what takes part
-        waits.
+        Verified; its placement names evictions, moves and steps. In its instance only what takes part waits.
 
     Raises
     ------
-    UsageError
-        An argument is out of its range.
-    VerificationFailed
-        An answer broke a rule: a bug.
+    UsageError, VerificationFailed
+        An argument is out of its range; an answer broke a rule: a bug.
     """
     if group is not None:
         instance = only_waiting(instance, {group})
@@ -118,13 +105,7 @@ def preempt(
 
 
 def lost_named(instance: Instance, names: str | None) -> list[str]:
-    """The nodes that are lost: those of ``NODE,...``, or those that are not Ready.
-
-    Raises
-    ------
-    UsageError
-        There is no such node, and no pod runs on one of that name.
-    """
+    """Nodes that are lost: those of ``NODE,...``, or those that are not Ready; an unknown one: :class:`UsageError`."""
     if names is None:
         return not_ready(instance)
     known = {*instance.nodes, *(pod.node for pod in instance.pods.values() if pod.state is PodState.BOUND)}
@@ -139,26 +120,9 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
 def repair(instance: Instance, lost: Collection[str], **search: Unpack[Search]) -> Result:
     """Place pods of lost nodes again, and find out what must be moved for them: nothing is evicted.
 
-    Parameters
-    ----------
-    instance
-        What :func:`placer.read` returned.
-    lost
-        Names of the nodes. Pods on them, those of DaemonSets and static ones apart, wait as members of their groups;
-        of all that waits besides only what is of these groups takes part.
-    search
-        How the search runs.
-
-    Returns
-    -------
-    Result
-        Verified; its placement has pods of lost nodes among its bindings, and moves and steps where something has to
-        be moved. Its instance is the one in which they wait.
-
-    Raises
-    ------
-    UsageError, VerificationFailed
-        As :func:`preempt`.
+    Pods on the nodes ``lost``, those of DaemonSets and static ones apart, wait as members of their groups. Of all else
+    that waits only what is of these groups takes part. Result and errors are as of :func:`preempt`; the bindings of its
+    placement are those of the lost pods.
     """
     asked = Placement(lost=tuple(sorted(lost)))
     return _decided(losing(instance, lost), asked, **search)
@@ -181,7 +145,7 @@ def defrag(
     groups
         They: nothing else that waits takes part.
     wanted
-        Their objects, each as JSON (:func:`placer.problem.wanted.wanted_objects`); the placement tells them.
+        Their objects, each as JSON (:func:`placer.problem.wanted.wanted_objects`), which the placement keeps.
     most_moves
         No more pods are moved, at least 0. None: any number.
     search
@@ -190,13 +154,7 @@ def defrag(
     Returns
     -------
     Result
-        Verified; its placement has wanted pods among its bindings, and moves and steps where something has to be
-        moved. Its instance is the one in which they alone wait.
-
-    Raises
-    ------
-    UsageError, VerificationFailed
-        As :func:`preempt`.
+        As of :func:`preempt`, with its errors; the bindings of its placement are those of wanted pods.
     """
     alone = _moving(instance, groups, most_moves)
     return _decided(alone, Placement(wanted=tuple(wanted)), **search)
@@ -210,27 +168,11 @@ def free_domains(
     most_moves: int | None = None,
     **search: Unpack[Search],
 ) -> Result:
-    """Find out what must be moved so that so many HyperNodes of a tier are empty: nothing is evicted.
+    """Find out what must be moved so that ``count`` HyperNodes of a tier are empty: nothing is evicted.
 
-    Parameters
-    ----------
-    instance
-        What :func:`placer.read` returned; nothing that waits takes part.
-    tier, count
-        Which, and how many, at least 1. Those that are empty already count; DaemonSet and static pods stay.
-    most_moves, search
-        As of :func:`defrag`.
-
-    Returns
-    -------
-    Result
-        Verified; its placement says which are ``freed``, with moves and steps. It frees fewer where no more was found;
-        the verdict is INFEASIBLE where it is proved that no more can be.
-
-    Raises
-    ------
-    UsageError, VerificationFailed
-        As :func:`preempt`.
+    Nothing that waits takes part. Domains that are empty already count; DaemonSet and static pods keep their nodes. The
+    result is as of :func:`defrag`; its placement says which are ``freed``. The verdict is INFEASIBLE where it is proved
+    that no more can be.
     """
     alone = _moving(instance, (), most_moves)
     return _decided(alone, Placement(), (tier, count), **search)
@@ -252,7 +194,7 @@ def room_asked(
     most_moves
         No more pods are moved. None: any number.
     before
-        What there is; for a shape it need have no pods.
+        The instance; for a shape it need have no pods.
     adding
         Reads the same with objects added, each given as JSON.
 

@@ -94,8 +94,8 @@ def solve(
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
+    instance, workers, seed, require_all, milp_solver
+        As :func:`placer.solve` takes them, with its results and errors.
     method
         ``auto`` or ``decomposed`` (greedy, then neighbourhoods and where it is small enough the whole model for the
         time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its own
@@ -106,14 +106,6 @@ def solve(
         second after the limit, with a first fit where nothing is decided. None: until everything is proved.
     work_limit
         Deterministic time units of the solver in place of seconds; with ``workers=1`` repeatable.
-    workers
-        Solver threads, at least 1; default: the cores this process may use.
-    seed
-        0 .. 2^31 - 1.
-    require_all
-        Look for a proof that not all pods can be placed: only then may the verdict be INFEASIBLE.
-    milp_solver
-        PuLP's name of the solver that ``milp`` asks.
     executor
         Where parts of a large instance are solved (:func:`placer.base.executors.open_executor`); with one worker it is
         not used.
@@ -127,15 +119,8 @@ def solve(
         Takes a part of the greedy's answer before a search begins, and may end the search early; only where there is
         one that improves the greedy's answer.
 
-    Returns
-    -------
-    Result
-        Verified. Without a placement only for ``exact`` and ``milp`` (verdict UNKNOWN).
-
     Raises
     ------
-    UsageError
-        An argument is out of its range.
     VerificationFailed
         A method's answer broke a rule: a bug.
     """
