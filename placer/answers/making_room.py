@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from placer.answers.solving import checked, of_all_pods
+from placer.answers.checks import checked, of_all_pods
 from placer.base.cores import usable_cores
 from placer.base.deadline import Deadline, OutOfTime, wall
 from placer.base.errors import UsageError
@@ -44,7 +44,7 @@ COSTS, LEAST = 30.0, 0.5
 NAMED = 8
 
 
-class Search(TypedDict, total=False):
+class RoomSearch(TypedDict, total=False):
     """How a search runs.
 
     ``time_limit``: seconds for the whole call, default 60; None: until everything is proved. ``workers``: solver
@@ -74,7 +74,7 @@ def group_named(instance: Instance, name: str, namespace: str | None = None, hom
 
 
 def preempt(
-    instance: Instance, group: GroupKey | None = None, *, costs: bool = True, **search: Unpack[Search]
+    instance: Instance, group: GroupKey | None = None, *, costs: bool = True, **search: Unpack[RoomSearch]
 ) -> Result:
     """Find out which running pods must go, be evicted or moved, for groups that wait.
 
@@ -117,7 +117,7 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
     return sorted(set(lost))
 
 
-def repair(instance: Instance, lost: Collection[str], **search: Unpack[Search]) -> Result:
+def repair(instance: Instance, lost: Collection[str], **search: Unpack[RoomSearch]) -> Result:
     """Place pods of lost nodes again, and find out what must be moved for them: nothing is evicted.
 
     Pods on the nodes ``lost``, those of DaemonSets and static ones apart, wait as members of their groups. Of all else
@@ -134,7 +134,7 @@ def defrag(
     *,
     wanted: Sequence[str] = (),
     most_moves: int | None = None,
-    **search: Unpack[Search],
+    **search: Unpack[RoomSearch],
 ) -> Result:
     """Find out what must be moved to make room for groups that are wanted: nothing is evicted.
 
@@ -166,7 +166,7 @@ def free_domains(
     count: int,
     *,
     most_moves: int | None = None,
-    **search: Unpack[Search],
+    **search: Unpack[RoomSearch],
 ) -> Result:
     """Find out what must be moved so that ``count`` HyperNodes of a tier are empty: nothing is evicted.
 

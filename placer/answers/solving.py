@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from placer.answers.checks import checked, of_all_pods
 from placer.base.cores import usable_cores
 from placer.base.deadline import GRACE, NEVER, AskedDeadline, Deadline, OutOfTime, wall
 from placer.base.errors import UsageError, VerificationFailed
 from placer.problem import Finding, GroupKey, Instance, PodState
 from placer.problem.placement import Placement, Value
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
-from placer.rules import verify
 from placer.rules.scoring import placed_weight, score
 from placer.search import METHODS
 from placer.search.numa.binding_order import aligned
@@ -537,18 +537,3 @@ def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool
         if judged.value.value != every:
             return False
     return False
-
-
-def checked(instance: Instance, placement: Placement, method: str) -> None:
-    """Refuse a placement of ``method`` that breaks a rule."""
-    broken = verify(instance, placement)
-    if broken:
-        raise VerificationFailed.of(method, [violation.message for violation in broken])
-
-
-def of_all_pods(instance: Instance, value: Value) -> int:
-    """A value of what is placed, if all pending pods were."""
-    groups = (group for group in instance.groups.values() if group.priority == value.priority)
-    if value.name == "admitted":
-        return sum(instance.need_weights[group.key] for group in groups)
-    return sum(instance.weights[pod] for group in groups for pod in group.pending)
