@@ -21,6 +21,7 @@ from placer.problem.placement import Placement
 from placer.search.decomposed import lexicographic
 from placer.search.decomposed.pooled_branching import BranchedSolution, branch_and_cut
 from placer.search.events import SearchOptions, SolverFault
+from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.variables import Linear
 from tests.examples import exhaustive, seed_blocks
@@ -173,7 +174,7 @@ def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.Monkey
 def test_a_tree_that_is_ended_says_what_it_has() -> None:
     dense, start = planted_instance("odd", 3)
     model, value = aimed(dense, start, criterion_of(dense, "span"))
-    program, columns = model.as_integer_program(value)
+    program, columns = IntegerForm(model.proto), columns_of(value)
     ended = Event()
 
     def tree() -> Branched:
@@ -197,7 +198,8 @@ def test_a_tree_that_is_ended_says_what_it_has() -> None:
 def test_the_program_allows_what_the_model_does() -> None:
     dense, start = planted_instance("types", 0)
     model = PooledModel(dense)
-    program, columns = model.as_integer_program(model.aim(criterion_of(dense, "packedNodes")))
+    columns = columns_of(model.aim(criterion_of(dense, "packedNodes")))
+    program = IntegerForm(model.proto)
     values = model.encode(start)
     assert program.allows(values)
     assert columns.at(values.__getitem__) == score_solution(dense, start)[-1]

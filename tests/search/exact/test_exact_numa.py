@@ -26,8 +26,8 @@ from placer.search.greedy.multi_start import greedy
 from placer.search.numa.binding_order import aligned
 from tests.examples import seed_blocks
 from tests.numa_words import demand, numa
+from tests.numa_worlds import assigned, ordered, uneven, wide
 from tests.oracle import best, binds
-from tests.search.milp.test_milp_numa import assigned, ordered, uneven, wide
 from tests.solving import solve_tiny
 from tests.support import instance_of
 from tests.tiny import tiny
