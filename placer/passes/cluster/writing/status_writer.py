@@ -33,8 +33,7 @@ from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response, Unli
 from placer.passes.cluster.reading.paths import is_name, segment
 from placer.passes.cluster.reading.views import PodView
 from placer.passes.cluster.writing.binding import pod_path
-from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, cause_in
-from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, cause_in, write_upstream_pod_group_status
 from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.problem import GroupKey, Instance, Key
 from placer.problem.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
