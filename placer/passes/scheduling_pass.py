@@ -696,21 +696,11 @@ def _carry_out(
     session: PassSession, done: Pass, read: ReadCluster, plan: BindingPlan
 ) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
-    breaker, elector = Breaker(session.client, done.options.binding.grace, methods), done.elector
+    breaker = Breaker(session.client, done.options.binding.grace, methods)
     answered = partial(session.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
     answered()
-    return breaker, execute_plan(
-        breaker,
-        read.cache,
-        read.instance,
-        plan,
-        done.binding,
-        session.stop,
-        lambda: elector.lost,
-        lambda: elector.paused,
-        answered,
-        lambda: elector.left,
-    )
+    gangs = execute_plan(breaker, read.cache, read.instance, plan, done.binding, session.stop, done.elector, answered)
+    return breaker, gangs
 
 
 def _roll_back(session: PassSession, done: Pass, read: ReadCluster) -> None:

@@ -7,7 +7,6 @@ gang is bound, one failure ends it; later the rest is still tried, within a grac
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import deque
@@ -26,7 +25,7 @@ from placer.passes.cluster.reading.client import Writer
 from placer.passes.cluster.reading.views import KubeletAnswer
 from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod
 from placer.passes.cluster.writing.breaker import Breaker
-from placer.passes.cluster.writing.lease import HANDOVER
+from placer.passes.cluster.writing.lease import HANDOVER, LeaderElector, NoElection
 from placer.problem import Instance, Key
 
 if TYPE_CHECKING:
@@ -80,10 +79,8 @@ def execute_plan(
     plan: BindingPlan,
     settings: BindingOptions,
     stop: threading.Event,
-    lost: Callable[[], str | None] = lambda: None,
-    paused: Callable[[], str | None] = lambda: None,
+    elector: LeaderElector | NoElection,
     answered: Callable[[], None] = lambda: None,
-    lease_left: Callable[[], float] = lambda: math.inf,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
@@ -95,21 +92,17 @@ def execute_plan(
         Of the decided snapshot, fed with events.
     stop
         Set by another thread: begin no further gang, and return within seconds.
-    lost
-        Gives a sentence where another may have begun to bind; the same as ``stop``.
-    paused
-        Gives a sentence where no further gang may begin; gangs under way continue.
+    elector
+        Lost, it is the same as ``stop``; paused, gangs under way continue.
     answered
         Called after each answer, as a sign of life.
-    lease_left
-        Gives the seconds for which we may still bind.
 
     Returns
     -------
     list[GangOutcome]
         Every gang of the plan's batches, in order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, instance, settings, stop, lost, paused, answered, lease_left)
+    work = _Execution(server, cache, instance, settings, stop, elector, answered)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -181,13 +174,11 @@ class _Execution:
         instance: Instance,
         settings: BindingOptions,
         stop: threading.Event,
-        lost: Callable[[], str | None],
-        paused: Callable[[], str | None],
+        elector: LeaderElector | NoElection,
         answered: Callable[[], None],
-        lease_left: Callable[[], float],
     ) -> None:
-        self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
-        self._paused, self._answered, self._lease_left, self._instance = paused, answered, lease_left, instance
+        self._server, self._cache, self._instance, self._settings = server, cache, instance, settings
+        self._stop, self._elector, self._answered = stop, elector, answered
         self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -273,7 +264,7 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         refused, _, _ = (self._server.open or "").partition(":")  # what it said last it said of another pod
-        forbidden = next(filter(None, (self._lost(), self._paused(), refused, self._unheard)), None)
+        forbidden = next(filter(None, (self._elector.lost, self._elector.paused, refused, self._unheard)), None)
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}
@@ -365,11 +356,11 @@ class _Execution:
     # --------------------------------------------------------------------------------------------------------- time
 
     def _deadline(self, under: _BatchInFlight) -> float:
-        ends = [under.progress + self._settings.grace, time.monotonic() + self._lease_left() + _LAST]
+        ends = [under.progress + self._settings.grace, time.monotonic() + self._elector.left + _LAST]
         return min(ends if self._stopped is None else [*ends, self._stopped + _LAST])
 
     def _notice_stop(self) -> None:
-        if self._stopped is None and (self._stop.is_set() or self._lost() is not None):
+        if self._stopped is None and (self._stop.is_set() or self._elector.lost is not None):
             self._stopped = time.monotonic()
 
     def _past_end(self) -> bool:
