@@ -60,22 +60,7 @@ def longest_silence(options: PassOptions) -> float:
 
 
 class LoopMetrics:
-    """Counts the passes of a loop, as one of its observers.
-
-    Parameters
-    ----------
-    profile
-        The name of the scheduler.
-    patience
-        Seconds without a sign of life after which the loop counts as stuck.
-    lease
-        Name of the Lease.
-
-    Attributes
-    ----------
-    ready
-        Whether a pass has ended, or another process makes them.
-    """
+    """Counts the passes of a loop, as one of its observers."""
 
     def __init__(self, profile: str, patience: float = _STUCK, lease: str = "placer") -> None:
         self._patience = patience

@@ -83,8 +83,6 @@ def recorded_before(
 
     Parameters
     ----------
-    record, half_bound
-        The record of earlier passes, and the gangs half-bound by it.
     awaited
         Digests of pods whose kubelets have not answered; their gangs are kept.
     """
@@ -127,8 +125,6 @@ def _with_room(wanted: Sequence[Mapping[GroupKey, GangRecord]], room: int, urgen
     ----------
     wanted
         Parts, in the order of each namespace.
-    room
-        Bytes.
     urgent
         The index of a part that precedes all others.
     """
@@ -221,8 +217,6 @@ def with_earlier(
 
     Parameters
     ----------
-    half_bound
-        Gangs that were half-bound before, planned or not.
     unbound
         Released pods that their schedulers have not bound yet.
     """
@@ -292,8 +286,6 @@ def next_to_go(
 
     Parameters
     ----------
-    patience
-        Seconds for which a gang may be half-bound.
     grace
         Least seconds that schedulers have to bind released pods.
     """
@@ -408,10 +400,6 @@ def recorded_after(
 
     Parameters
     ----------
-    record
-        As it was before the first binding.
-    patient_anew
-        Gangs whose patience begins again.
     refused
         Pods that certainly were not released, so that nobody gains by removing their gates.
     awaited

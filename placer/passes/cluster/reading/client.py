@@ -155,8 +155,6 @@ def pages(
 
     Parameters
     ----------
-    ask
-        As :meth:`Client.get`.
     selector
         Of fields; empty: all objects.
 
@@ -199,11 +197,6 @@ def whole_list(
     watch: Callable[[int], None] = lambda _: None,
 ) -> list[AnyPage]:
     """All :func:`pages` of a list, from the start again where the server has forgotten its place in it.
-
-    Parameters
-    ----------
-    watch
-        Called after each page with the number of objects so far.
 
     Raises
     ------
@@ -412,10 +405,6 @@ class Client:
 
         Parameters
         ----------
-        method
-            POST, PUT, PATCH, DELETE; GET, to ask once only.
-        kind
-            Content type of the body.
         timeout
             Seconds to connect, and to wait for the answer.
 

@@ -35,19 +35,12 @@ _LOGS = "kube_config"
 
 
 class Account(NamedTuple):
-    """An identity, as it was read.
-
-    Parameters
-    ----------
-    pool
-        Connections that verify the server, and show it our certificate where we have one.
-    look_again
-        Gives the headers, or new ones where they have expired; None: they never do.
-    """
+    """An identity, as it was read."""
 
     url: str
     pool: urllib3.PoolManager
     headers: Mapping[str, str]
+    #: Gives the headers, or new ones where they have expired; None: they never do.
     look_again: Callable[[], Mapping[str, str]] | None = None
 
 

@@ -76,13 +76,6 @@ def daemon_room(
     """Hold room for the pods of DaemonSets that are not there yet.
 
     Returns placeholder pods and unreadable DaemonSets; and namespace to the number of coming pods beyond its bounds.
-
-    Parameters
-    ----------
-    new
-        Names of new nodes (:func:`new_nodes`).
-    trusted
-        Namespaces without bounds (:func:`trusted_namespaces`).
     """
     views = sorted(((read_view(item, DaemonSetView), item) for item in daemon_sets), key=lambda each: each[0].key)
     holder = _Holder(nodes, new, trusted, pods)

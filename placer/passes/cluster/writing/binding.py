@@ -61,25 +61,13 @@ def pod_path(namespace: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A try without success, or without a known one.
-
-    Parameters
-    ----------
-    wait
-        Seconds that the server asks for.
-    look
-        Whether the pod is read before the next try.
-    doubt
-        Whether the binding may still happen.
-    final
-        Whether there is no next try.
-    """
+    """A try without success, or without a known one."""
 
     trouble: str
-    wait: float | None = None
-    look: bool = False
-    doubt: bool = False
-    final: bool = False
+    wait: float | None = None  #: seconds that the server asks for
+    look: bool = False  #: whether the pod is read before the next try
+    doubt: bool = False  #: whether the binding may still happen
+    final: bool = False  #: whether there is no next try
 
 
 def bind_pod(
@@ -99,10 +87,6 @@ def bind_pod(
         Gives the ``time.monotonic()`` of the last try; it may move meanwhile.
     refusal
         Asked before each try: a sentence on why it may no longer be made, None where it may.
-    dry_run
-        The server keeps nothing.
-    sleep
-        Waits; tests put something faster here.
     """
     pause, doubt, failure, version = _FIRST_PAUSE, False, _Failure("it was not tried in time"), bind.resource_version
 

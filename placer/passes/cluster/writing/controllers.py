@@ -131,8 +131,6 @@ def write_controlled(
         A kind that is not served has no objects.
     limit
         Seconds for all of it; the next pass writes the rest.
-    stop
-        Set by another thread: write nothing more.
     """
     report, until = ControllerReport(), time.monotonic() + limit
     kept = tuple(item for kind in ("AppGroup", "Pod", "ReplicaSet", "ConfigMap") for item in snapshot.of_kind(kind))
@@ -213,8 +211,6 @@ def field_update(stored: Document, wanted: Wanted) -> FieldUpdate:
 
     Parameters
     ----------
-    stored
-        The object with its managed fields.
     wanted
         Path of every field that the controller may write to its value; None: absent.
 

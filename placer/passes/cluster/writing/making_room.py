@@ -38,18 +38,10 @@ _Failed = tuple[str, float | None, bool]
 
 @dataclass(frozen=True, slots=True)
 class EvictionOptions:
-    """Patience of evictions.
+    """Patience of evictions."""
 
-    Parameters
-    ----------
-    grace
-        Seconds for which an eviction is tried again after others succeeded.
-    gone
-        Most seconds until the evicted pods of a step have left, and until moved ones are made again.
-    """
-
-    grace: float = 30.0
-    gone: float = 300.0
+    grace: float = 30.0  #: seconds for which an eviction is tried again after others succeeded
+    gone: float = 300.0  #: most seconds until the evicted pods of a step have left, and until moved ones are made again
 
 
 def in_turn(instance: Instance, pods: Iterable[Key]) -> list[Key]:
@@ -69,8 +61,6 @@ def evictions_refused(
 
     Parameters
     ----------
-    forbidden
-        A sentence on why nothing more may be asked, or None.
     refused
         Gets the pods that would be refused.
     """
@@ -104,10 +94,6 @@ def evict_pods(
         All evictions of the plan so far; gets the pods one by one.
     grace
         Seconds for which a refused one is tried again, after the first success.
-    forbidden
-        A sentence on why nothing more may be evicted, or None.
-    refused
-        Gets a pod that the server does not evict.
     """
     for key in pods:
         why = forbidden() or _marked_since(server, key)

@@ -52,24 +52,12 @@ _TICK = 0.02
 
 @dataclass(frozen=True, slots=True)
 class BindingOptions:
-    """Options of carrying out a plan.
+    """Options of carrying out a plan."""
 
-    Parameters
-    ----------
-    workers
-        Bindings under way at once, at least 1.
-    grace
-        Seconds that a gang may be without success.
-    settle
-        Most seconds to wait at the end for kubelets' answers; 0 in a loop.
-    dry_run
-        The server keeps nothing.
-    """
-
-    workers: int = 16
-    grace: float = 30.0
-    settle: float = 5.0
-    dry_run: bool = False
+    workers: int = 16  #: bindings under way at once, at least 1
+    grace: float = 30.0  #: seconds that a gang may be without success
+    settle: float = 5.0  #: most seconds to wait at the end for kubelets' answers; 0 in a loop
+    dry_run: bool = False  #: the server keeps nothing
 
 
 def execute_plan(
@@ -88,8 +76,6 @@ def execute_plan(
     ----------
     server
         Once it is open nothing more is sent.
-    cache
-        Of the decided snapshot, fed with events.
     stop
         Set by another thread: begin no further gang, and return within seconds.
     elector

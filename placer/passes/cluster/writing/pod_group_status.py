@@ -61,8 +61,6 @@ def change_status(
     ----------
     change
         From the object to the changes of its status; None: nothing.
-    subresource
-        Below ``path``, for the write.
 
     Raises
     ------

@@ -77,10 +77,6 @@ def roll_back_in_turn(
 
     Parameters
     ----------
-    gangs, keys
-        All gangs, and those to roll back.
-    forbidden
-        Gives a sentence where no more may be rolled back.
     alone
         Of gangs that are ready without some released pods: these, which alone are deleted.
     """

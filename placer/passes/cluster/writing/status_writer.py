@@ -180,15 +180,7 @@ def write_news(
     *,
     gates: bool = False,
 ) -> StatusReport:
-    """Write the news of a pass.
-
-    Parameters
-    ----------
-    is_over
-        Whether to write nothing more.
-    gates
-        Whether pods with the hold gate alone are ours.
-    """
+    """Write the news of a pass."""
     writer = _StatusWriter(server, scheduler_name, options.limit, is_over, gates=gates)
     waits = news.waits
     changed = writer.conditions(news.groups, waits, news.half_bound) if options.conditions else set(waits)
@@ -212,8 +204,6 @@ def write_evicted(
 
     Parameters
     ----------
-    notes
-        Reason and text for each pod.
     identities
         Their uids: another pod may have the name by now.
     """
