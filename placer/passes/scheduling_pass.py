@@ -641,11 +641,11 @@ def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane
     if not options.dry_run and done.elector.lost is None:
         awaited = done.record.unanswered.pods if done.loop.arrivals is not None else ()
         now = server_time(client)
-        made = recorded_before(read.instance, bound.plan, done.record.gangs, read.half_bound, now, awaited)
-        done.report.unrecorded["gangs"] += len(made.plan.dropped) - len(bound.plan.dropped)
-        done.report.troubles += made.troubles
-        bound.plan = made.plan
-        keep_record(client, done, made.gangs, read.workloads)
+        before, known = bound.plan, done.record.gangs
+        bound.plan, gangs, troubles = recorded_before(read.instance, before, known, read.half_bound, now, awaited)
+        done.report.unrecorded["gangs"] += len(bound.plan.dropped) - len(before.dropped)
+        done.report.troubles += troubles
+        keep_record(client, done, gangs, read.workloads)
     breaker, carried_out = _carry_out(session, done, read, bound.plan)
     if lane is not None:
         carried_out = [*lane.gangs, *carried_out]

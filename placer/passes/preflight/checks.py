@@ -84,7 +84,7 @@ class CheckResult:
 
 
 #: What a check gives: the first fields of a :class:`CheckResult` after the check's name.
-_Found = tuple[CheckState, *tuple[str, ...]]
+_Found = tuple[CheckState, str, str, *tuple[str, ...]]
 _OK, _UNKNOWN, _WARNING, _FAILED = CheckState.OK, CheckState.UNKNOWN, CheckState.WARNING, CheckState.FAILED
 _UNSEEN: _Found = _UNKNOWN, "Pods", "they may not be listed (see rights)"
 

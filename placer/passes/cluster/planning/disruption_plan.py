@@ -93,12 +93,8 @@ def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) 
     return make_instance(added, scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
 
 
-class _NamedObject(ObjectView):
-    kind: str = ""
-
-
 def _named(item: bytes) -> tuple[str, Key]:
-    found = read_view(item, _NamedObject)
+    found = read_view(item, ObjectView)
     return found.kind, found.key
 
 

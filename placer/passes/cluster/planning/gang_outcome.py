@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,12 +22,21 @@ __all__ = ["BatchOutcome", "GangOutcome", "GangState", "gang_outcomes"]
 
 @dataclass
 class BatchOutcome:
-    """A batch that was sent, or left."""
+    """A batch under way, sent, or left."""
 
     batch: Batch
     bound: list[PlannedBinding] = field(default_factory=list)  #: bindings that the server confirmed
     failed: dict[Key, str] = field(default_factory=dict)  #: other pods, with the reason of each
     left: str = ""  #: the reason for which nothing was sent; empty where it was
+    ready: deque[PlannedBinding] = field(default_factory=deque)
+    parked: list[PlannedBinding] = field(default_factory=list)  #: those that wait for a pod before them
+    out: int = 0  #: number of those that are sent and not answered
+    progress: float = 0.0  #: ``time.monotonic()`` of the last success
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more becomes of it."""
+        return not (self.ready or self.parked or self.out)
 
 
 class GangState(Enum):

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from gzip import GzipFile
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -181,13 +181,9 @@ class Snapshot:
         return self.kept.objects.read(self.items, lambda items: replace(self, items=tuple(items)).text())
 
 
-class Lists(Protocol):
-    """Source of lists: the server, page by page, or kept ones (:class:`Reflectors`)."""
-
-    def __call__(
-        self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
-    ) -> tuple[Sequence[bytes], str]:
-        """Filtered texts of the objects of a list, and its resourceVersion."""
+#: Source of lists: the server, page by page, or kept ones (:class:`Reflectors`). It gives filtered texts of the objects
+#: of a list, and its resourceVersion.
+Lists = Callable[[str, KindInfo, str, Callable[[int], None]], tuple[Sequence[bytes], str]]
 
 
 def take(

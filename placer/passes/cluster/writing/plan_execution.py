@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -138,20 +138,6 @@ def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Eve
                 break
 
 
-@dataclass
-class _BatchInFlight(BatchOutcome):
-    """A batch under way."""
-
-    ready: deque[PlannedBinding] = field(default_factory=deque)
-    parked: list[PlannedBinding] = field(default_factory=list)
-    out: int = 0
-    progress: float = 0.0
-
-    @property
-    def over(self) -> bool:
-        return not (self.ready or self.parked or self.out)
-
-
 class _Execution:
     def __init__(
         self,
@@ -165,8 +151,8 @@ class _Execution:
     ) -> None:
         self._server, self._cache, self._instance, self._settings = server, cache, instance, settings
         self._stop, self._elector, self._answered = stop, elector, answered
-        self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
-        self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[BatchOutcome, PlannedBinding] | None] = SimpleQueue()
+        self._made: SimpleQueue[tuple[BatchOutcome, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
         self._out = 0
         self._stopped: float | None = None
@@ -179,7 +165,7 @@ class _Execution:
         count = min(self._settings.workers, sum(len(batch.bindings) for batch in plan.batches))
         for number in range(count):
             threading.Thread(target=self._bind, name=f"bind {number}", daemon=True).start()
-        waiting, active = deque(plan.batches), deque[_BatchInFlight]()
+        waiting, active = deque(plan.batches), deque[BatchOutcome]()
         while waiting or active:
             self._advance(waiting, active)
             if self._past_end():
@@ -189,13 +175,13 @@ class _Execution:
         for _ in range(count):
             self._tasks.put(None)
 
-    def _wait(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
+    def _wait(self, waiting: deque[Batch], active: deque[BatchOutcome]) -> None:
         if active:
             self._take(_TICK if waiting or any(each.parked for each in active) else 0.5)
         elif waiting:
             self._stop.wait(_TICK)
 
-    def _advance(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
+    def _advance(self, waiting: deque[Batch], active: deque[BatchOutcome]) -> None:
         self._notice_stop()
         while waiting and self._has_workers(active) and (batch := self._next(waiting)) is not None:
             active.append(self._begin(batch))
@@ -207,7 +193,7 @@ class _Execution:
 
     # ------------------------------------------------------------------------------------------------------ dealing
 
-    def _has_workers(self, active: Iterable[_BatchInFlight]) -> bool:
+    def _has_workers(self, active: Iterable[BatchOutcome]) -> bool:
         return not any(each.ready for each in active) and self._out < 2 * self._settings.workers
 
     def _next(self, waiting: deque[Batch]) -> Batch | None:
@@ -236,8 +222,8 @@ class _Execution:
             self._deaf_since = time.monotonic()
         return time.monotonic() < self._deaf_since + self._settings.grace
 
-    def _begin(self, batch: Batch) -> _BatchInFlight:
-        found = _BatchInFlight(batch, progress=time.monotonic())
+    def _begin(self, batch: Batch) -> BatchOutcome:
+        found = BatchOutcome(batch, progress=time.monotonic())
         found.left = "the pass was to end" if self._stop.is_set() else self._refusal(batch)
         if found.left:
             self._left |= {bind.pod for bind in batch.bindings}
@@ -264,7 +250,7 @@ class _Execution:
             return self._results[pod][1] is not BindingState.BOUND
         return pod in self._left
 
-    def _unpark(self, under: _BatchInFlight) -> None:
+    def _unpark(self, under: BatchOutcome) -> None:
         kept = []
         for bind in under.parked:
             verdict = self._turn(under, bind)
@@ -276,7 +262,7 @@ class _Execution:
                 under.ready.append(bind)
         under.parked = kept
 
-    def _turn(self, under: _BatchInFlight, bind: PlannedBinding) -> str | None:
+    def _turn(self, under: BatchOutcome, bind: PlannedBinding) -> str | None:
         """Whether a waiting binding may be sent: an empty text; None: not yet; else why it never will."""
         if bind.after is None:
             return ""
@@ -299,7 +285,7 @@ class _Execution:
         bound = wait is WaitFor.BINDING and (not before.by_release or self._cache.is_bound(before))
         return bound or self._settings.dry_run
 
-    def _deal(self, under: _BatchInFlight) -> None:
+    def _deal(self, under: BatchOutcome) -> None:
         while under.ready and self._out < 2 * self._settings.workers:
             if under.failed and not under.bound and under.out:
                 return  # if what is under way comes to nothing, the rest is not tried
@@ -321,7 +307,7 @@ class _Execution:
                 self._note(under, made)
                 under, made = self._made.get_nowait()
 
-    def _note(self, under: _BatchInFlight, made: BindingResult) -> None:
+    def _note(self, under: BatchOutcome, made: BindingResult) -> None:
         under.out -= 1
         self._out -= 1
         self._results[made.bind.pod] = (made.bind, made.state)
@@ -334,14 +320,14 @@ class _Execution:
         if made.state is BindingState.REFUSED:
             self._cache.forget(made.bind)
 
-    def _fail(self, under: _BatchInFlight, bind: PlannedBinding, reason: str) -> None:
+    def _fail(self, under: BatchOutcome, bind: PlannedBinding, reason: str) -> None:
         under.failed[bind.pod] = reason
         self._results[bind.pod] = (bind, BindingState.REFUSED)
         self._cache.forget(bind)
 
     # --------------------------------------------------------------------------------------------------------- time
 
-    def _deadline(self, under: _BatchInFlight) -> float:
+    def _deadline(self, under: BatchOutcome) -> float:
         ends = [under.progress + self._settings.grace, time.monotonic() + self._elector.left + _LAST]
         return min(ends if self._stopped is None else [*ends, self._stopped + _LAST])
 
@@ -352,7 +338,7 @@ class _Execution:
     def _past_end(self) -> bool:
         return self._stopped is not None and time.monotonic() > self._stopped + _END
 
-    def _abandon(self, active: deque[_BatchInFlight]) -> None:
+    def _abandon(self, active: deque[BatchOutcome]) -> None:
         for under in active:
             settled = {bind.pod for bind in under.bound} | set(under.failed)
             for bind in under.batch.bindings:
