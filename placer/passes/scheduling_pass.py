@@ -22,7 +22,7 @@ from placer.base.errors import ClusterError, NothingFound
 from placer.base.words import counted
 from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.passes.cluster.planning.disruption_plan import DisruptionReport
-from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.planning.gang_outcome import GAVE_WAY, GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import (
     given_up,
     next_to_go,
@@ -664,10 +664,17 @@ def _carry_out(
 ) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
     breaker = Breaker(session.client, done.options.binding.grace, methods)
+    arrivals, elector = done.loop.arrivals, done.elector
     answered = partial(session.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
     answered()
-    gangs = execute_plan(breaker, read.cache, read.instance, plan, done.binding, session.stop, done.elector, answered)
-    return breaker, gangs
+
+    def gives_way() -> str | None:
+        return GAVE_WAY if arrivals is not None and arrivals.end_bindings() else None
+
+    cache, instance = read.cache, read.instance
+    return breaker, execute_plan(
+        breaker, cache, instance, plan, done.binding, session.stop, elector, answered, gives_way
+    )
 
 
 def _roll_back(session: PassSession, done: Pass, read: ReadCluster) -> None:

@@ -69,6 +69,7 @@ def execute_plan(
     stop: threading.Event,
     elector: LeaderElector | NoElection,
     answered: Callable[[], None] = lambda: None,
+    gives_way: Callable[[], str | None] = lambda: None,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
@@ -82,13 +83,15 @@ def execute_plan(
         Lost, it is the same as ``stop``; paused, gangs under way continue.
     answered
         Called after each answer, as a sign of life.
+    gives_way
+        Gives a sentence where no further gang may begin; gangs under way continue.
 
     Returns
     -------
     list[GangOutcome]
         Every gang of the plan's batches, in order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, instance, settings, stop, elector, answered)
+    work = _Execution(server, cache, instance, settings, stop, elector, answered, gives_way)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -148,9 +151,10 @@ class _Execution:
         stop: threading.Event,
         elector: LeaderElector | NoElection,
         answered: Callable[[], None],
+        gives_way: Callable[[], str | None],
     ) -> None:
         self._server, self._cache, self._instance, self._settings = server, cache, instance, settings
-        self._stop, self._elector, self._answered = stop, elector, answered
+        self._stop, self._elector, self._answered, self._gives_way = stop, elector, answered, gives_way
         self._tasks: SimpleQueue[tuple[BatchOutcome, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[BatchOutcome, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -236,7 +240,9 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         refused, _, _ = (self._server.open or "").partition(":")  # what it said last it said of another pod
-        forbidden = next(filter(None, (self._elector.lost, self._elector.paused, refused, self._unheard)), None)
+        forbidden = next(
+            filter(None, (self._elector.lost, self._elector.paused, self._gives_way(), refused, self._unheard)), None
+        )
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}
