@@ -331,8 +331,8 @@ def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     cache = SchedulerCache(snapshot, instance)
     # Neither a server nor anything that stops it is asked for: it is looked at what would go out.
     breaker = Breaker(None, 1.0)  # type: ignore[arg-type]
-    never: Callable[[], None] = lambda: None
-    work = _Execution(breaker, cache, instance, BindingOptions(), None, None, never, never)  # type: ignore[arg-type]
+    nobody = (None,) * 4
+    work = _Execution(breaker, cache, instance, BindingOptions(), *nobody)  # type: ignore[arg-type]
     first, second = (
         held("train-0", "n0"),
         replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),
