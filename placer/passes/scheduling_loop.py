@@ -103,10 +103,6 @@ def run_loop(
     ----------
     options
         Of every pass; ``every`` is the longest period, by default passes follow at once.
-    stop
-        Set by another thread, or a signal: begin nothing more.
-    make
-        Makes a pass.
     """
     loop = _Loop(client, options, stop, observers, make)
     before = sys.getswitchinterval()

@@ -86,14 +86,8 @@ class ExpressLane:
 
     Parameters
     ----------
-    begin
-        Called before the first binding.
     carry_out
         Carries a plan out; called in a thread of its own.
-    changed
-        Gives pending pods that differ from the snapshot.
-    is_over
-        Whether the pass ends.
 
     Attributes
     ----------
@@ -138,13 +132,7 @@ class ExpressLane:
         return ProcessEnd.KILLED if self._arrivals.end_search() else None
 
     def join(self) -> None:
-        """Wait until the first bindings are made.
-
-        Raises
-        ------
-        Exception
-            As raised by ``carry_out``.
-        """
+        """Wait until the first bindings are made."""
         if self._thread is not None:
             self._thread.join()
         if self._error is not None:
