@@ -158,7 +158,8 @@ def test_suspended_work_is_counted_by_kind_and_queue() -> None:
     ray = custom("ray.io/v1", "RayJob", "r", labels={KUEUE: "team-a"}, spec={"suspend": True})
     assert absent(*jobs, _job("x", suspend=True), _job("y"), ray) == (
         "1 suspended Job (default/x): it makes no pods yet",
-        "12 suspended Jobs of Kueue's queue team-a (default/j00 and 11 others): they make no pods yet",
+        "12 suspended Jobs of Kueue's queue team-a (default/j00, default/j01, default/j02, default/j03, "
+        "default/j04, default/j05, default/j06, default/j07 and 4 more): they make no pods yet",
         "1 suspended RayJob of Kueue's queue team-a (default/r): it makes no pods yet",
     )
 
