@@ -26,6 +26,7 @@ _SHAPE = re.compile(
     r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"
 )
 _LIKE_A_SHAPE = re.compile(r"\s*\d+\s*x\s*\d")
+_FILES = (".json", ".yaml", ".yml", ".gz")
 _FORM = "'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'"
 #: Kinds that say what the cluster is: no job has them.
 _NO_JOB = ("Node", "HyperNode", "NodeResourceTopology", "Policy", "PodDisruptionBudget")
@@ -172,7 +173,7 @@ def wanted_objects(words: str, instance: Instance, taken: Collection[str] = ()) 
     if is_shape(words):
         known = _namespaces(instance).union(taken)
         return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance, known))
-    if words != "-" and not Path(words).exists():
+    if not (words == "-" or words.endswith(_FILES) or Path(words).exists()):
         raise UsageError(f"--want {words!r}: found no such file, expected one, or {_FORM}")
     raws = read_objects([words])
     odd = next((raw for raw in raws if raw.kind in _NO_JOB), None)

@@ -313,7 +313,7 @@ def test_a_cluster_without_a_tree_is_not_told_of_tiers(
 ) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*cluster, pod("p", node="a1", cpu=1)]}))
-    assert main(["audit", str(path)]) == 0
+    assert main(["audit", str(path), "-o", "wide"]) == 0
     out = capsys.readouterr().out
     assert [word for word in ("tier", "leaves", "cost", "HyperNode", "GPU") if word in out] == [*words]
     assert "Largest gang that still fits" in out

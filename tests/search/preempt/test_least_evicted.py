@@ -10,7 +10,7 @@ import pytest
 
 from placer.problem import Instance
 from placer.problem.placement import LOSSES, Value
-from placer.search.preempt.fewest_evictions import least_evicted
+from placer.search.preempt.fewest_evictions import least_evicted, never_admitted
 from placer.search.preempt.lifting import waiting
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting
@@ -41,7 +41,11 @@ def test_no_bound_is_beaten(seeds: range) -> None:
         groups = waiting(instance)
         best, _ = best_preempting(instance)
         needed = sum(instance.need_weights[group.key] for group in groups)
-        if not groups or sum(value.value for value in best if value.name == "admitted") < needed:
+        admitted = sum(value.value for value in best if value.name == "admitted")
+        never = never_admitted(instance, groups)
+        assert admitted <= needed - sum(instance.need_weights[key] for key in never), f"seed {seed}"
+        seen["never"] += bool(never)
+        if not groups or admitted < needed:
             continue
         least = least_evicted(instance, groups)
         assert least is not None, f"seed {seed}\n{describe(instance)}"
@@ -52,6 +56,7 @@ def test_no_bound_is_beaten(seeds: range) -> None:
         seen["met"] += told == there and any(there)
         seen["all"] += 1
     assert seen["met"]
+    assert seen["never"]
     assert seen["all"] > len(seeds) // 4
 
 
