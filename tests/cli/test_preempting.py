@@ -127,6 +127,14 @@ def test_what_cannot_be_asked(words: list[str], complaint: str, tmp_path: Path, 
     assert complaint in capsys.readouterr().err
 
 
+def test_a_pod_of_a_gang_that_remains_is_a_member_and_no_single_pod(tmp_path: Path, capsys: Capture) -> None:
+    nodes = [node(name, gpu=8) for name in ("n", "m")]
+    running = [member("eval", 0, "n", 0), member("eval", 1, "m", 0)]
+    path = written(tmp_path, [*nodes, pod_group("eval", minMember=1), *running, pod("a", gpu=8, spec={"priority": 5})])
+    assert main(["preempt", path, "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("Evict 1 gang member:\n")
+
+
 def test_a_workload_stands_for_all_its_pods(tmp_path: Path, capsys: Capture) -> None:
     pods = [pod(f"sim-{at}", gpu=8, metadata={"labels": {"job-name": "sim"}}) for at in range(2)]
     path = written(tmp_path, [*(node(name, gpu=8) for name in ("n", "m")), *pods, pod("b", gpu=8)])
