@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +34,7 @@ from tests.cluster.test_metrics_live import told as metrics_of
 from tests.cluster.things import live_pod
 from tests.hostile import EVIL, anti_affinity, one_of_many_resources, pods_of_many_resources
 from tests.support import node, pod_group, policy, queue
-from tests.waiting import interrupt, started, wait_until
+from tests.waiting import started, wait_until
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
@@ -210,7 +212,10 @@ def test_sigterm_after_its_line_leaves_a_pass_its_exit_code(cluster: Api, contro
     with started([sys.executable, "-m", "placer", "run", "--kubeconfig", str(control_plane.kubeconfig())]) as running:
         assert running.stdout is not None
         assert '"bound": 1' in running.stdout.readline()
-        interrupt(running, signal.SIGTERM)
+        while running.poll() is None:  # at each moment of its end
+            running.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(0.01)
     assert running.returncode == 0
 
 
