@@ -76,7 +76,7 @@ def _audit(options: argparse.Namespace) -> int:
         if not options.sums:
             _print_groups(entries, selection(options).none(instance, "runs"), wide=options.wide)
             _print_lost(instance)
-        _print_sums(instance, sums(), " in the whole cluster" if selection(options).words else "")
+        _print_sums(instance, sums(), selection(options).words)
         if instance.findings:
             say([""])
         print_findings(instance.findings, console())
@@ -95,16 +95,15 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries, key=_badness)
-    sound = [] if wide else [*filter(_is_sound_pod, entries)]
-    worst = [*filterfalse(_is_sound_pod, worst)] if sound else worst
+    worst = sorted(entries if wide else filterfalse(_is_sound_pod, entries), key=_badness)
+    sound = len(entries) - len(worst)
     shown = worst if wide else worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width) if shown else ():
         terminal.print(table)
     if sound:
-        pods = counted(len(sound), "single pod")
-        terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (-o wide lists all)")
+        breaks = "breaks" if sound == 1 else "break"
+        terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
     _print_late(entries)
     if len(worst) > len(shown):
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
@@ -183,10 +182,11 @@ def _looked_at(instance: Instance) -> str:
     return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
 
 
-def _print_sums(instance: Instance, sums: Sums | None, where: str) -> None:
+def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
     if sums is None:
         console().print("The cluster's sums were not counted in time (--time-limit)")
         return
+    where = " in the whole cluster" if asked else ""
     _print_stranded(sums[0], where)
     _print_largest(sums[1], f"{where}{_looked_at(instance)}")
 

@@ -176,5 +176,5 @@ def test_gated_pods_are_counted_by_gate_and_queue() -> None:
     gated = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]}
     pods = [pod(name, labels={KUEUE: "q"}, spec=gated) for name in "ab"]
     gates = "kueue.x-k8s.io/admission and kueue.x-k8s.io/topology"
-    words = f"2 pods with the gate {gates} of Kueue's queue q (default/a and 1 other)"
+    words = f"2 pods with the gate {gates} of Kueue's queue q (default/a and default/b)"
     assert absent(*pods, pod("c")) == (f"{words}: no scheduler places them yet",)

@@ -94,8 +94,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
     left = [key for key in group.pending if key not in outcome.new]
     if left:
         why = ReasonPart(code=reason.code, message=reason.message)
-        words = reason_words(outcome.before, group, reason)
-        words = f"{len(new):,} of {len(group.pending):,} pods placed; the rest: {words}" if new else words
+        words = _waiting_words(outcome.before, group, reason, len(new))
     else:
         why, words = None, _placed_words({outcome.new[key] for key in new})
     return QueueItem(
@@ -126,6 +125,11 @@ def _since(created: float) -> str | None:
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
+def _waiting_words(instance: Instance, group: Group, reason: Reason, placed: int) -> str:
+    words = reason_words(instance, group, reason)
+    return f"{placed:,} of {len(group.pending):,} pods placed; the rest: {words}" if placed else words
+
+
 def reason_words(
     instance: Instance, group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})
 ) -> str:
@@ -138,13 +142,16 @@ def reason_words(
         return "the room went to higher priorities"
     if rivals and min(rivals) == group.priority == max(rivals):
         return "the room went to equal priorities"
-    if reason.code == "InsufficientResources" and instance.nodes:
-        asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending}
-        if any(map(instance.unoffered, asked.values())):
-            return "no node offers its resource"
-        if not all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked):
-            return "larger than any node"
-    return _WORDS.get(reason.code, reason.code)
+    too_large = _too_large(instance, group) if reason.code == "InsufficientResources" else ""
+    return too_large or _WORDS.get(reason.code, reason.code)
+
+
+def _too_large(instance: Instance, group: Group) -> str:
+    asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending if instance.nodes}
+    if any(map(instance.unoffered, asked.values())):
+        return "no node offers its resource"
+    fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
+    return "" if fit else "larger than any node"
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
