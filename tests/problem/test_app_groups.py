@@ -186,7 +186,11 @@ def test_num_members_are_the_pods_there_are(members: list[Document], found: list
 
 def test_num_members_says_both_numbers() -> None:
     (found,) = findings(app_group(workloads={"web": []}, numMembers=3), member("a", "web"))
-    assert found == ("NumMembers", "AppGroup default/shop", "AppGroup default/shop: numMembers is 3, there is 1 pod")
+    assert found == (
+        "NumMembers",
+        "AppGroup default/shop",
+        "AppGroup default/shop: numMembers is 3, there is 1 pod; it decides nothing, these pods count",
+    )
 
 
 ABSENT = app_group(workloads={"web": [call("db", cost=None), call("cache", cost=None)], "db": [], "cache": []})
