@@ -32,7 +32,7 @@ from placer.search.numa.binding_order import aligned
 from tests.examples import every
 from tests.explain.hand_made import CASES, ZONE, HandMade
 from tests.oracle import placements
-from tests.search.greedy.test_greedy import carried_out
+from tests.solving import carried_out
 
 
 @cache

@@ -11,7 +11,6 @@ from placer.base.errors import UsageError
 from placer.kube.manifests import from_documents
 from placer.problem import GroupKey
 from placer.problem.group_names import Selection, full_name
-from tests.netdocs import app_group, member
 from tests.support import Document, instance_of, node, pod, pod_group
 
 COSCHEDULING = {
@@ -137,18 +136,6 @@ def test_a_workload_without_pods_is_named(document: Document, said: str) -> None
     assert str(told.value).startswith(f"--group train: {said}")
 
 
-def test_preempt_names_a_suspended_job_too() -> None:
-    instance = instance_of(node("n1"), job("train", suspend=True))
-    with pytest.raises(UsageError, match=r"1 suspended Job .ml/train.: it makes no pods yet"):
-        groups_named(instance, "ml/train")
-
-
-def test_a_pod_is_found_by_the_name_of_its_app_group() -> None:
-    documents = [node("n1"), app_group("boutique", {"web": []}), member("web-7f", "web", app="boutique")]
-    for words in ("boutique", "default/boutique", "appgroup/boutique"):
-        assert find_groups(Case(from_documents(list(documents))), words)[0].name == "web-7f"
-
-
 def test_a_name_of_no_group_is_an_error() -> None:
     for words in ("podgroup/ml/alone", "podgroup.scheduling.run.ai/ml/train", "other/train"):
         with pytest.raises(UsageError):
@@ -178,15 +165,6 @@ def test_a_name_without_a_namespace_takes_the_one_that_is_given_else_the_users_o
     assert full_name(find_groups(case, words, namespace, home)[0]) == found
     with pytest.raises(UsageError, match="found 3 groups of that name, expected one of pod/a/web, pod/b/web, "):
         find_groups(case, "web")
-
-
-def test_a_namespace_may_be_called_as_a_kind_is() -> None:
-    documents = [node("n1"), pod("api", namespace="pod")]
-    assert full_name(groups_named(instance_of(*documents), "pod/api").pop()) == "pod/pod/api"
-    assert (
-        full_name(groups_named(instance_of(*documents, pod("api", namespace="ml")), "pod/pod/api").pop())
-        == "pod/pod/api"
-    )
 
 
 @pytest.mark.parametrize("words", ["ml/trian", "trian", "podgroup/trian", "other/trian", "Train"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placer.kube.unread_kinds import LIMITS, read_workload
+from placer.kube.unread_kinds import LIMITS
 from placer.passes.cluster.reading.snapshot import take
 from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import ListServer
@@ -75,13 +75,6 @@ def test_a_workload_has_pods_or_makes_none(documents: list[Document], missing: b
     assert bool([each for each in told(*documents).values() if "is not expanded" in each]) is missing
 
 
-def test_a_workload_of_any_shape_is_read() -> None:
-    odd = {"metadata": None, "spec": [], "status": {"conditions": 3, "applicationState": "x"}}
-    found = read_workload("ray.io", "RayJob", odd)
-    assert found is not None
-    assert (found.namespace, found.name, found.suspended) == ("default", "", False)
-
-
 # ---------------------------------------------------------------------------------------------------- queues and quotas
 
 
@@ -129,14 +122,6 @@ def test_in_a_cluster_a_mark_counts_where_the_kind_is_served() -> None:
     assert _snapshot({}, marked) == {}
     assert _snapshot({"/apis/scheduling.run.ai/v2/queues": []}, marked).keys() == {"Queue.scheduling.run.ai"}
     assert _snapshot({"/apis/scheduling.run.ai/v2/queues": []}, pod("a")) == {}
-
-
-def test_in_a_cluster_quotas_are_listed() -> None:
-    path = "/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"
-    quota = {"metadata": {"name": "q", "namespace": "ml"}}
-    assert _snapshot({path: [quota]}, pod("a", namespace="ml")).keys() == {"ElasticQuota.scheduling.x-k8s.io"}
-    assert _snapshot({path: [quota]}, pod("a")) == {}
-    assert _snapshot({path: []}, pod("a")) == {}
 
 
 # ----------------------------------------------------------------------------------------------- work that is not there
