@@ -19,7 +19,7 @@ from placer.base.text import found_like
 from placer.base.words import and_list, some
 from placer.problem import Finding, GroupKey, Instance, Key, PodState
 from placer.problem.disruption import Disruption, not_ready, outcome_of, protections
-from placer.problem.group_names import HOME, CalledGroup, one_of, waiting_like
+from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.problem.wanted import count_at_tier, groups_wanted, is_shape, new_groups, wanted_objects
@@ -59,18 +59,18 @@ class RoomSearch(TypedDict, total=False):
     watch: Callable[[TracePoint], None] | None
 
 
-def group_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """The group that waits and that a user calls so, or the one of a pod of that name; else :class:`UsageError`.
+def groups_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> set[GroupKey]:
+    """The group that waits and that a user calls so, the one of a pod of that name, or all of a workload.
 
-    ``namespace``, ``home``: as :func:`placer.answers.explain.explanation.find_groups` takes them.
+    ``namespace``, ``home``: as :func:`placer.answers.explain.explanation.find_groups` takes them. None, or several of
+    that name: :class:`UsageError`.
     """
     called = CalledGroup.of(name, namespace)
     found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
-    if len(found) > 1:
-        raise UsageError(f"--for {name}: found {len(found)} groups of that name, expected {one_of(found)}")
+    called.refuse_several(found, f"--for {name}")
     if not found:
         raise UsageError(f"--for {name}: found no such group that waits; {waiting_like(instance, called)}")
-    return found.pop()
+    return found
 
 
 def preempt(
@@ -359,7 +359,9 @@ class _Preemption:
 
     def _first_plan(self, deadline: Deadline) -> Termination | None:
         """Hear of the first plans; how the search ends where nothing is left to do."""
-        from placer.search.preempt.first_plan import first_plans, missing
+        from placer.search.preempt.fewest_evictions import never_admitted
+        from placer.search.preempt.first_plan import first_plans, missing, placeable
+        from placer.search.preempt.lifting import waiting
 
         if self.domains is not None:
             return None
@@ -367,7 +369,9 @@ class _Preemption:
             with wall(deadline):
                 for carried in first_plans(self.instance, deadline.part(FIRST)):
                     self._hear(carried)
-                if not (self.placement.disturbs or missing(self.instance, self.placement)):
+                left = {group.key for group in missing(self.instance, self.placement)}
+                if not self.placement.disturbs and left <= never_admitted(self.instance, waiting(self.instance)):
+                    self.known += placeable(self.instance)  # a search would only prove the same, later
                     return Termination.FINISHED
         except OutOfTime:
             return Termination.TIME

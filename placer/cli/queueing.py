@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from placer.answers.document import QueueItem
     from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
-    from placer.problem import GroupKey, Instance
+    from placer.problem import Finding, GroupKey, Instance
     from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost
 
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
@@ -57,18 +57,18 @@ def _queue(options: argparse.Namespace) -> int:
     with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         instance = within_budget(flags.read_instance(options, paths), budget)
-        items = {} if options.cost else _items(options, instance, deadline, progress)
+        items, findings = ({}, ()) if options.cost else _items(options, instance, deadline, progress)
         listed = with_steps(instance, items, flags.source_words(options), deadline, progress.phase)
     if options.cost:
         _show_costs(options, instance, budget)
     else:
-        _show(options, instance, listed)
+        _show(options, instance, listed, findings)
     return flags.OK
 
 
 def _items(
     options: argparse.Namespace, instance: Instance, deadline: Deadline, progress: Progress
-) -> dict[GroupKey, QueueItem]:
+) -> tuple[dict[GroupKey, QueueItem], tuple[Finding, ...]]:
     from placer.answers.solving import solve
     from placer.answers.summary.queue import queue_items
     from placer.problem.disruption import outcome_of
@@ -79,14 +79,14 @@ def _items(
     result = solve(instance, time_limit=seconds, watch=progress.point)
     asked = set(flags.selection(options).groups(instance))
     found = queue_items(outcome_of(instance, result.placement or Placement()), result.reasons, time.time())
-    return {key: item for key, item in found.items() if key in asked}
+    return {key: item for key, item in found.items() if key in asked}, result.findings
 
 
-def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
+def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem], findings: Sequence[Finding]) -> None:
     from placer.answers.document import QueueListDocument
     from placer.answers.summary import print_absent, print_findings
     from placer.answers.summary.groups import print_looked_at
-    from placer.answers.summary.queue import nothing_waits, print_messages, print_queue, print_steps
+    from placer.answers.summary.queue import lone_jobs, nothing_waits, print_messages, print_queue, print_steps
 
     if options.json:
         printing.tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
@@ -100,9 +100,10 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
         if options.wide:
             print_messages(items, terminal)
         print_steps(items, terminal)
+        printing.say(lone_jobs(instance, items))
         if not flags.selection(options).words:
             print_absent(instance.absent_work, terminal)
-    print_findings(instance.findings, terminal, brief="" if options.wide else "Findings")
+    print_findings(findings, terminal, brief="" if options.wide else "Findings")
     print_looked_at(instance, terminal)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
 from placer.base.text import found_like, shown
+from placer.base.words import and_list, some
 from placer.cli import flags, printing
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 WIDTH = 80  #: columns that are used at most
 
 MOST = 60  #: domains that are shown where --depth does not say how many levels
+
+NAMED = 3  #: NetworkTopologies that are named
 
 BAR, NAME = 10, 12  #: least columns of a bar and of a name
 
@@ -65,7 +69,8 @@ def _show(options: argparse.Namespace) -> int:
     if options.depth is not None and options.depth < 1:
         raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
     printing.check_output(options)
-    report = domains_of(_instance(options))
+    instance = _instance(options)
+    report = domains_of(instance)
     _known(options.resource, report.whole.room)
     if options.domain is not None:
         report = report.under(options.domain)
@@ -73,6 +78,7 @@ def _show(options: argparse.Namespace) -> int:
         report = report.cut(options.depth)
     if printing.put_or_tell(printing.headed("TopologyReport", report.as_dict()), options):
         _print(report, options, printing.console())
+        _print_networks(instance, options, printing.console())
     return flags.OK
 
 
@@ -113,6 +119,13 @@ def _print(report: DomainReport, options: argparse.Namespace, terminal: Console)
     if report.findings:
         terminal.print()
         print_findings(report.findings, terminal)
+
+
+def _print_networks(instance: Instance, options: argparse.Namespace, terminal: Console) -> None:
+    if instance.network_costs:
+        names = and_list(some([shown(str(key), 300) for key in instance.network_costs], NAMED))
+        _line(f"NetworkTopology {names}: the costs of calls are printed by", terminal, wrapped=True)
+        _line(f"  {shlex.join(['placer', 'topology', 'costs', *flags.source_words(options)])}", terminal)
 
 
 def _line(text: str, terminal: Console, *, wrapped: bool = False) -> None:
