@@ -140,11 +140,10 @@ def prepared(
     waiting = _added_since(instance, first, half) | waiting
     changes = _raised(instance, first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
-    if not changes:
-        return Prepared(found, instance, half, waiting, room, frozenset(_unbound(released)))
-    raised = changed(found, changes)
     come_first = frozenset(chain.from_iterable(first.values()))
-    return Prepared(raised, instance_in(raised), half, waiting, room, frozenset(_unbound(released)), come_first)
+    raised = changed(found, changes)
+    instance = instance_in(raised) if changes else instance
+    return Prepared(raised, instance, half, waiting, room, frozenset(_unbound(released)), come_first)
 
 
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
