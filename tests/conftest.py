@@ -14,6 +14,7 @@ from tests.examples import register_profiles
 
 register_profiles()
 
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let processes that tests start share what they compile, where the environment forbids to keep it for good.
 

@@ -183,8 +183,6 @@ def test_every_bad_argument_is_named_at_once() -> None:
         assert words in str(caught.value)
 
 
-
-
 def test_a_proved_answer_says_so_and_every_gap_is_zero() -> None:
     result = solve(two_gangs(), time_limit=600)
     assert (result.termination, result.verdict) == (Termination.PROVED, Verdict.OPTIMAL)

@@ -143,7 +143,8 @@ def test_suspended_work_is_counted_by_kind_and_queue() -> None:
     ray = custom("ray.io/v1", "RayJob", "r", labels={KUEUE: "team-a"}, spec={"suspend": True})
     assert absent(*jobs, _job("x", suspend=True), _job("y"), ray) == (
         "1 suspended Job (default/x): it makes no pods yet",
-        "12 suspended Jobs of Kueue's queue team-a (default/j00 and 11 others): they make no pods yet",
+        "12 suspended Jobs of Kueue's queue team-a (default/j00, default/j01, default/j02, default/j03, "
+        "default/j04, default/j05, default/j06, default/j07 and 4 more): they make no pods yet",
         "1 suspended RayJob of Kueue's queue team-a (default/r): it makes no pods yet",
     )
 
@@ -160,5 +161,5 @@ def test_gated_pods_are_counted_by_gate_and_queue() -> None:
     gated = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]}
     pods = [pod(name, labels={KUEUE: "q"}, spec=gated) for name in "ab"]
     gates = "kueue.x-k8s.io/admission and kueue.x-k8s.io/topology"
-    words = f"2 pods with the gate {gates} of Kueue's queue q (default/a and 1 other)"
+    words = f"2 pods with the gate {gates} of Kueue's queue q (default/a and default/b)"
     assert absent(*pods, pod("c")) == (f"{words}: no scheduler places them yet",)

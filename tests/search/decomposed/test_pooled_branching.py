@@ -19,6 +19,7 @@ from placer.problem.instance_builder import make_instance
 from placer.problem.placement import Placement
 from placer.search.decomposed.pooled_branching import BranchedSolution, branch_and_cut
 from placer.search.events import SolverFault
+from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.variables import Linear
 from tests.examples import exhaustive, seed_blocks
@@ -137,7 +138,8 @@ def test_a_tree_without_any_point_is_a_fault(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_program_allows_what_the_model_does() -> None:
     dense, start = planted_instance("types", 0)
     model = PooledModel(dense)
-    program, columns = model.as_integer_program(model.aim(criterion_of(dense, "packedNodes")))
+    columns = columns_of(model.aim(criterion_of(dense, "packedNodes")))
+    program = IntegerForm(model.proto)
     values = model.encode(start)
     assert program.allows(values)
     assert columns.at(values.__getitem__) == score_solution(dense, start)[-1]
