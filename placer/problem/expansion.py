@@ -29,7 +29,7 @@ from placer.problem.blueprints import (
 )
 from placer.problem.eligibility import label_requirements, matches
 from placer.problem.findings import Finding
-from placer.problem.pod_makers import LEADER_WORKER_SET, SET_LABELS
+from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS
 
 if TYPE_CHECKING:
     from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
@@ -391,8 +391,7 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:
     if not (objects.job_sets or objects.leader_worker_sets):
         return  # their schemas take a while to make
-    from placer.problem.job_sets import JobSetExpansion, job_set_finished
-    from placer.problem.leader_worker_sets import LeaderWorkerSetExpansion
+    from placer.problem.workload_sets import JobSetExpansion, LeaderWorkerSetExpansion, job_set_finished
 
     jobs: dict[str, set[str]] = defaultdict(set)
     for job in objects.jobs:

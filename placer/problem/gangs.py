@@ -21,8 +21,16 @@ from placer.problem.instance import NO_TIER, Group, NetworkTopology, PodState, S
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
 from placer.problem.mark_gangs import VOLCANO as VOLCANO
-from placer.problem.pod_makers import JOB_SET, JOB_SETS, LEADER_WORKER_SET, LEADER_WORKER_SETS
-from placer.problem.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
+from placer.problem.pod_states import (
+    JOB_SET,
+    JOB_SETS,
+    LEADER_WORKER_SET,
+    LEADER_WORKER_SETS,
+    Ownership,
+    has_succeeded,
+    is_daemon,
+    scheduler_of,
+)
 
 if TYPE_CHECKING:
     from placer.kube import volcano

@@ -19,7 +19,7 @@ from placer.problem.nodes import TopologyTree
 if TYPE_CHECKING:
     from placer.problem.findings import Finding
     from placer.problem.nodes import Constraints, Node, NodeMark
-    from placer.problem.numa.numa_values import NumaDemand, NumaNode
+    from placer.problem.numa import NumaDemand, NumaNode
 
 
 class PodState(Enum):

@@ -15,15 +15,7 @@ from placer.base.errors import BadInstance, Fault
 from placer.base.quantity import Resources
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.marks import KUEUE_REQUIRED
-from placer.problem import ignored_fields, notices
-from placer.problem.app_groups import (
-    AppGroupMember,
-    Application,
-    count_app_group_members,
-    read_app_group_members,
-    read_app_groups,
-)
-from placer.problem.broken_rules import note_broken_rules
+from placer.problem import notices
 from placer.problem.communication import Network
 from placer.problem.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
 from placer.problem.eligibility import ConstraintsPool, host_ports, label_mark, numa_marks, rejection_marks
@@ -41,7 +33,6 @@ from placer.problem.gangs import (
     call_roster,
     created,
     group_priority,
-    note_misplaced_names,
     workload_gangs,
 )
 from placer.problem.instance import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
@@ -58,16 +49,30 @@ from placer.problem.neighbour_demand import (
     units_of_group,
 )
 from placer.problem.neighbours import DomainUnit
-from placer.problem.network_topologies import read_cost_lists, read_network
+from placer.problem.network_objects import (
+    AppGroupMember,
+    Application,
+    count_app_group_members,
+    read_app_group_members,
+    read_app_groups,
+    read_cost_lists,
+    read_network,
+)
+from placer.problem.node_resource_topology import DemandPool, caught_up, read_numa
 from placer.problem.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
-from placer.problem.numa.node_resource_topology import DemandPool, caught_up, read_numa
 from placer.problem.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
 from placer.problem.queues import Priorities, Queues
 from placer.problem.requests import pod_requests
 from placer.problem.tier_tree import TierNames, label_tree, read_tree
-from placer.problem.unread import hold_back, note_unread, without_unread_room
-from placer.problem.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
-from placer.problem.unsupported import Refusals, Volumes, claimed, scheduled_jobs, text_bytes, undeclared_gang
+from placer.problem.unread import (
+    absent_work,
+    hold_back,
+    note_limits_not_read,
+    note_pods_not_made,
+    note_unread,
+    without_unread_room,
+)
+from placer.problem.unsupported import Refusals, Volumes, claimed, scheduled_jobs, text_bytes
 
 if TYPE_CHECKING:
     from placer.kube import core
@@ -294,7 +299,7 @@ def make_instance(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
-    ignored_fields.note_managed_elsewhere(made, findings)
+    notices.note_managed_elsewhere(made, findings)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -359,8 +364,7 @@ def make_instance(
         set_aside=set_aside(pods_written, ownership),
         absent_work=absent_work(objects, ownership),
     )
-    _note(instance, objects, present, findings)
-    ignored_fields.note_ignored_fields(instance, objects, entries, findings)
+    notices.note_all(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
@@ -526,36 +530,3 @@ def _refusals(
             if not any(node.allocatable[resource] for node in nodes.values())
         },
     )
-
-
-def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    notices.note_ignored(objects, findings)
-    if "C10" not in instance.policy.rules_off:
-        notices.note_numatopologies(objects, findings)
-    _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
-    notices.note_unread_queues(instance, objects.kai_pod_groups, findings)
-    notices.note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
-    standing = (PodState.PENDING, PodState.BOUND)
-    pods = [entry.pod for entry in entries if entry.state in standing]
-    ignored_fields.note_marks_ignored(pods, findings)
-    ignored_fields.note_marks_above(pods, objects, findings)
-    ignored_fields.note_marks_of_daemons(pods, findings)
-    ignored_fields.note_marks_around(instance, objects, findings)
-    notices.note_unread_room(instance, objects, findings)
-    notices.note_unlimited_bandwidth(pods, instance, findings)
-    if not objects.hyper_nodes:
-        notices.note_limits_without_tree(instance, findings)
-    notices.note_names_without_nodes(instance, findings)
-    note_broken_rules(instance, findings)
-
-
-def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
-    jobs = scheduled_jobs(objects.jobs)
-    alone = [entry.pod for entry in pending if entry.group is None]
-    notices.note_refused(instance, alone, findings)
-    notices.note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
-    note_misplaced_names(alone, findings)
-    pods = [entry.pod for entry in pending]
-    asked = {instance.pods[entry.key].queue for entry in pending}
-    notices.note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
-    notices.note_inadmissible(pods, findings)

@@ -20,8 +20,7 @@ from placer.kube.base import Metadata, controller
 from placer.kube.marks import Place
 from placer.problem.findings import Findings
 from placer.problem.keys import GroupKey, Key
-from placer.problem.pod_makers import Maker, PodMakers, all_workloads
-from placer.problem.pod_states import is_daemon
+from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 
 if TYPE_CHECKING:
     from placer.kube.job_sets import JobSetManifest

@@ -93,9 +93,8 @@ def read_expansion(
     from placer.kube.manifests import load
     from placer.problem.expansion import documents, expand
     from placer.problem.findings import Findings
-    from placer.problem.ignored_fields import note_managed_elsewhere
-    from placer.problem.notices import note_ignored
-    from placer.problem.unread_kinds import note_pods_not_made
+    from placer.problem.notices import note_ignored, note_managed_elsewhere
+    from placer.problem.unread import note_pods_not_made
 
     objects = load(paths)
     noted = Findings()

@@ -8,7 +8,7 @@ import pytest
 
 from placer.kube.uses import IGNORED
 from placer.problem import Finding
-from placer.problem.ignored_fields import _DISKS
+from placer.problem.notices import _DISKS
 from tests.support import Document, instance_of, node, pod, pod_group, queue
 
 QUEUE = "scheduling.volcano.sh/queue-name"

@@ -18,8 +18,7 @@ from placer.problem import TopologyTree
 from placer.problem.findings import Findings, counted
 from placer.topology.discovery.infiniband import discover_infiniband
 from placer.topology.discovery.slurm import discover_topology_conf, discover_topology_yaml
-from placer.topology.discovery.switches import Discovery
-from placer.topology.discovery.topograph import discover_graph
+from placer.topology.discovery.switches import Discovery, discover_graph
 
 _INFINIBAND = re.compile(r'^\s*(?:switchguid=|caguid=|(?:Switch|Ca|Rt)\s+\d+\s+")', re.MULTILINE)
 _CONF = re.compile(r"^\s*(?:SwitchName|BlockName|BlockSizes|RingName)\s*=", re.MULTILINE | re.IGNORECASE)

@@ -24,8 +24,7 @@ from placer.base.quantity import Resources, format_amount, from_nano
 from placer.kube.pod import TERMINAL_PHASES, Container, PodSpec, ResourceRequirements
 from placer.problem.findings import Findings
 from placer.problem.nodes import Node
-from placer.problem.numa.kubelet_replay import TopologyManager
-from placer.problem.numa.numa_values import (
+from placer.problem.numa import (
     HUGE_PAGES,
     MAX_NUMA_NODES,
     SCOPES,
@@ -38,6 +37,7 @@ from placer.problem.numa.numa_values import (
     NumaZone,
     Qos,
     Stage,
+    TopologyManager,
     is_device,
 )
 from placer.problem.requests import container_requests, is_sidecar
