@@ -1,6 +1,7 @@
 """NUMA zones of nodes, and the Topology Manager of a kubelet, for pods that come one after another (C10).
 
-models/numa.md has the mathematics. :mod:`placer.rules` judges by this; methods ask :mod:`placer.arrays.packed_kubelet`, which is many times faster.
+models/numa.md has the mathematics. :mod:`placer.rules` judges by this; methods ask
+:mod:`placer.arrays.packed_kubelet`, which is many times faster.
 
 Source: Kubernetes ``pkg/kubelet/cm/topologymanager``, ``cpumanager/policy_static.go`` (whole cores, ``cpusToReuse``)
 and ``devicemanager/topology_hints.go`` (``devicesToReuse``).

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from placer.base.quantity import Resources
 from placer.problem import HostPort, Instance, Key, Pod, PodState
 from placer.problem.numa import TopologyManager
-from placer.problem.outcome import Outcome
+from placer.problem.outcome import Outcome, requested
 from placer.problem.placement import Violation
-from placer.rules.words import excesses, pod_name, requested
+from placer.rules.words import excesses, pod_name
 
 
 def once(outcome: Outcome) -> Iterator[Violation]:
