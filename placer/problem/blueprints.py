@@ -22,6 +22,7 @@ from placer.problem.gangs import COMPLETION_INDEX, names_group
 
 if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, JobManifest, JobSpec, StatefulSetManifest
+    from placer.kube.job_sets import JobSetManifest
     from placer.kube.scheduling import (
         UpstreamPodGroupManifest,
         UpstreamSchedulingConstraints,
@@ -244,7 +245,7 @@ def job_size(spec: JobSpec) -> int:
     return parallelism if spec.completions is None else min(parallelism, spec.completions)
 
 
-def job_finished(workload: JobManifest) -> bool:
-    """Whether a batch Job makes no more pods."""
+def job_finished(workload: JobManifest | JobSetManifest) -> bool:
+    """Whether a batch Job, or a JobSet, makes no more pods."""
     conditions = (workload.status.conditions if workload.status is not None else None) or ()
-    return any(each.type in ("Complete", "Failed") and each.status == "True" for each in conditions)
+    return any(each.type in ("Complete", "Completed", "Failed") and each.status == "True" for each in conditions)

@@ -29,7 +29,7 @@ from placer.problem.blueprints import (
 )
 from placer.problem.eligibility import label_requirements, matches
 from placer.problem.findings import Finding
-from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS
+from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS, Maker
 
 if TYPE_CHECKING:
     from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
@@ -49,11 +49,6 @@ _INHERITED = (
     "volcano.sh/jdb-min-available",
     "volcano.sh/jdb-max-unavailable",
 )
-
-
-def _volcano_job_finished(job: VolcanoJobManifest) -> bool:
-    state = job.status.state if job.status is not None else None
-    return state is not None and state.phase in _FINISHED
 
 
 def _task_name(index: int, task: TaskEntry) -> str:
@@ -194,9 +189,6 @@ _NAMING = {
 }
 _HASH = "pod-template-hash"
 
-#: Namespace, API group, kind, name.
-_Owner = tuple[str, str, str, str]
-
 
 class _Census:
     """Pods without owners, as in cleaned exports, are known by labels and names."""
@@ -204,7 +196,7 @@ class _Census:
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
         self._above = {(each.namespace, each.name): controller(each.metadata) for each in replica_sets}
         #: Owner to the uids under which it is named, each with an object that does so.
-        self._owned: dict[_Owner, dict[str, str]] = defaultdict(dict)
+        self._owned: dict[Maker, dict[str, str]] = defaultdict(dict)
         self._orphans: dict[tuple[str, str], PodManifest] = {}
         self._by_label: set[tuple[str, str, str]] = set()
         self._by_stem: dict[tuple[str, str], list[Labels]] = defaultdict(list)
@@ -227,20 +219,19 @@ class _Census:
     def _add_owner(self, pod: PodManifest, owner: OwnerReference, ending: str) -> None:
         namespace = pod.namespace
         self._note(namespace, owner, f"Pod {namespace}/{pod.name}")
-        if (_group(owner), owner.kind) == ("apps", "ReplicaSet"):
+        if Maker.of_owner(owner, namespace)[:2] == ("apps", "ReplicaSet"):
             above = self._above.get((namespace, owner.name))
             if above is not None:
                 self._note(namespace, above, f"ReplicaSet {namespace}/{owner.name}")
             else:
                 name = owner.name.removesuffix(f"-{ending or owner.name.rpartition('-')[2]}")
-                self._owned[(namespace, "apps", "Deployment", name)][""] = ""
+                self._owned[Maker("apps", "Deployment", namespace, name)][""] = ""
 
     def _note(self, namespace: str, owner: OwnerReference, by: str) -> None:
-        self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
+        self._owned[Maker.of_owner(owner, namespace)].setdefault(owner.uid or "", by)
 
     def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
-        key = (workload.namespace, workload.group, workload.kind, workload.name)
-        for uid, by in self._owned.get(key, {}).items():
+        for uid, by in self._owned.get(Maker.of(workload), {}).items():
             message = (
                 f"metadata.ownerReferences: found {workload.kind} {workload.name} of uid {uid}, expected "
                 f"{workload.metadata.uid}, that of {workload.kind} {workload.namespace}/{workload.name}: this one does "
@@ -261,8 +252,7 @@ class _Census:
                 self._by_stem[(pod.namespace, stem)].append(labels)
 
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
-        key = (workload.namespace, workload.group, workload.kind, workload.name)
-        uids, uid = self._owned.get(key, {}), workload.metadata.uid
+        uids, uid = self._owned.get(Maker.of(workload), {}), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
             return True
         of_set = SET_LABELS.get((workload.group, workload.kind))
@@ -288,13 +278,9 @@ class _Census:
         return False
 
 
-def _group(owner: OwnerReference) -> str:
-    return owner.api_version.rpartition("/")[0]
-
-
 def _owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
     owner = controller(metadata)
-    if owner is None or (_group(owner), owner.kind, owner.name) != (workload.group, workload.kind, workload.name):
+    if owner is None or Maker.of_owner(owner, workload.namespace) != Maker.of(workload):
         return False
     return not (owner.uid and workload.metadata.uid) or owner.uid == workload.metadata.uid
 
@@ -374,9 +360,11 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
     for each in objects.pod_groups:
         known[each.namespace][each.name] = each
     for vcjob in objects.volcano_jobs:
-        if not _volcano_job_finished(vcjob) and vcjob.spec.tasks:
+        state = vcjob.status.state if vcjob.status is not None else None
+        if vcjob.spec.tasks and (state is None or state.phase not in _FINISHED):
             name, group = _pod_group(vcjob, known[vcjob.namespace])
-            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
+            tasks = ((index, task) for index, task in enumerate(vcjob.spec.tasks) if not _depends_on(task))
+            blueprints = tuple(_task_blueprint(vcjob, name, index, task) for index, task in tasks)
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
     for stateful_set in _stateful_sets(objects):
@@ -391,13 +379,13 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:
     if not (objects.job_sets or objects.leader_worker_sets):
         return  # their schemas take a while to make
-    from placer.problem.workload_sets import JobSetExpansion, LeaderWorkerSetExpansion, job_set_finished
+    from placer.problem.workload_sets import JobSetExpansion, LeaderWorkerSetExpansion
 
     jobs: dict[str, set[str]] = defaultdict(set)
     for job in objects.jobs:
         jobs[job.namespace].add(job.name)
     for job_set in objects.job_sets:
-        if not job_set_finished(job_set):
+        if not job_finished(job_set):
             made = JobSetExpansion(job_set, jobs[job_set.namespace])
             yield _Candidate(job_set, made.blueprints, None, None, made.pod_groups, made.findings)
     for workers_set in objects.leader_worker_sets:
@@ -510,12 +498,6 @@ def _add(spec: Document, blueprint: Blueprint) -> None:
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **blueprint.node_selector}
     if blueprint.tolerations:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]
-
-
-def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
-    for index, task in enumerate(job.spec.tasks or ()):
-        if not _depends_on(task):
-            yield _task_blueprint(job, group, index, task)
 
 
 def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:

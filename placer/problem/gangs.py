@@ -52,29 +52,17 @@ KAI = "scheduling.run.ai"
 
 
 @dataclass(frozen=True, slots=True)
-class _SubGroupSplitter:
-    requirements: Requirements
-    keys: tuple[str, ...]
-
-    def values(self, labels: Labels) -> tuple[str, ...] | None:
-        if not self.keys or not matches(self.requirements, labels):
-            return None
-        values = tuple(labels.get(key, "") for key in self.keys)
-        return values if all(values) else None
-
-
-@dataclass(frozen=True, slots=True)
 class Gang:
     """A PodGroup object as read; its ``group`` has no pods yet.
 
-    ``priority``: of the class that it names. ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by
-    label. ``never_preempts``: None where its pods decide.
+    ``priority``: of the class that it names. ``splitters``: of each policy, with its matchLabelKeys. ``unsupported``: part that is
+    not modelled (C4). ``topology_keys``: C7 by label. ``never_preempts``: None where its pods decide.
     """
 
     group: Group
     priority: int | None = None
     priority_field: str = ""
-    splitters: tuple[_SubGroupSplitter, ...] = ()
+    splitters: tuple[tuple[Requirements, tuple[str, ...]], ...] = ()
     unsupported: str = ""
     topology_keys: tuple[str, ...] = ()
     never_preempts: bool | None = None
@@ -131,26 +119,16 @@ class GangReader:
         from placer.kube.scheduler_plugins import CoschedulingPodGroupSpec
 
         spec = written.spec or CoschedulingPodGroupSpec()
-        group = Group(
-            GroupKey(COSCHEDULING, written.namespace, written.name),
-            min_member=spec.min_member or 0,
-            topology=self._wanted(None),
-            created=created(written.metadata),
-            min_resources=Resources.from_nano(spec.min_resources or {}),
-        )
-        return Gang(group)
+        key, least = GroupKey(COSCHEDULING, written.namespace, written.name), spec.min_member or 0
+        group = self._plain(key, least, created(written.metadata))
+        return Gang(replace(group, min_resources=Resources.from_nano(spec.min_resources or {})))
 
     def of_kai(self, written: KaiPodGroupManifest) -> Gang:
         """Read a PodGroup of KAI."""
         from placer.kube.kai import KaiPodGroupSpec
 
         key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
-        group = Group(
-            key,
-            min_member=spec.min_member or 0,
-            topology=self._wanted(None),
-            created=created(written.metadata),
-        )
+        group = self._plain(key, spec.min_member or 0, created(written.metadata))
         named = self._class_named(spec.priority_class_name, key)
         return Gang(group, *named, unsupported="; ".join(_not_modelled_of_kai(spec)))
 
@@ -180,14 +158,8 @@ class GangReader:
         key = GroupKey(UPSTREAM, written.namespace, written.name)
         spec = written.spec or UpstreamPodGroupSpec()
         min_member, invalid = _least_pods(spec.scheduling_policy, "spec.schedulingPolicy")
-        group = Group(
-            key,
-            min_member=min_member,
-            topology=self._wanted(None),
-            created=created(written.metadata),
-            invalid=invalid,
-            disrupted_whole=spec.is_disrupted_whole,
-        )
+        group = self._plain(key, min_member, created(written.metadata), invalid)
+        group = replace(group, disrupted_whole=spec.is_disrupted_whole)
         value, where = self._class_named(spec.priority_class_name, key)
         if value is None and spec.priority is not None:
             value, where = spec.priority, "spec.priority"
@@ -209,16 +181,14 @@ class GangReader:
             pod_group = declared.get(key.name.split("/")[1])
             if pod_group is not None:
                 min_member, invalid = _least_pods(pod_group.policy, f"spec.podGroups[{pod_group.name}].policy")
-                made = created(written.metadata)
-                topology = self._wanted(None)
-                yield Gang(Group(key, min_member=min_member, topology=topology, created=made, invalid=invalid))
+                yield Gang(self._plain(key, min_member, created(written.metadata), invalid))
 
     def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
         """Stand in for the PodGroup of a workload, or for an absent one (a finding)."""
         if key.api_group in _OWNERS:
             alive = [entry for entry in members if entry.state in _COUNTED]
             made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
-            return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
+            return Gang(self._plain(key, len(alive), made))
         for entry in members:
             self.findings.missing(str(key), f"Pod {entry.key}")
         return self.absent(key)
@@ -232,6 +202,9 @@ class GangReader:
     def _class_named(self, name: str | None, key: GroupKey) -> tuple[int | None, str]:
         value = self.priorities.of_class(name, str(key)) if name else None
         return value, "" if value is None else f"spec.priorityClassName {name}"
+
+    def _plain(self, key: GroupKey, least: int, made: float, invalid: str | None = None) -> Group:
+        return Group(key, min_member=least, topology=self._wanted(None), created=made, invalid=invalid)
 
     def _wanted(self, topology: NetworkTopology | None) -> NetworkTopology | None:
         return NetworkTopology(hard=False) if topology is None and self.locality_all else topology
@@ -301,9 +274,9 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
 
-def _splitter(policy: volcano.SubGroupPolicyEntry) -> _SubGroupSplitter:
+def _splitter(policy: volcano.SubGroupPolicyEntry) -> tuple[Requirements, tuple[str, ...]]:
     requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
-    return _SubGroupSplitter(requirements, policy.match_label_keys or ())
+    return requirements, policy.match_label_keys or ()
 
 
 #: The older name comes second, as in Volcano.
@@ -421,11 +394,12 @@ def role(metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _find_slot(splitters: Iterable[_SubGroupSplitter], labels: Labels) -> Slot | None:
-    for index, splitter in enumerate(splitters):
-        values = splitter.values(labels)
-        if values is not None:
-            return index, values
+def _slot(gang: Gang, labels: Labels) -> Slot | None:
+    for index, (requirements, keys) in enumerate(gang.splitters):
+        if keys and matches(requirements, labels):
+            values = tuple(labels.get(key, "") for key in keys)
+            if all(values):
+                return index, values
     return None
 
 
@@ -448,11 +422,11 @@ def call_roster(
             strangers.setdefault(group, set()).add(f"Pod {key}")
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = _counts(state, gang)
+        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = _slot(gang, pod, counts=counts)
+        slot = _slot(gang, pod.metadata.labels or {}) if counts else None
         entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
     _note_strangers(strangers, gangs, findings)
     return entries
@@ -567,14 +541,6 @@ def _first(values: Labels | None, names: Iterable[str]) -> str:
             if value := values.get(name):
                 return value
     return ""
-
-
-def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
-    return _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
-
-
-def _counts(state: PodState | None, gang: Gang) -> bool:
-    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
 
 
 def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:

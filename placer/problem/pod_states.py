@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.kube.base import Metadata, OwnerReference, controller
@@ -53,6 +54,11 @@ class Maker(NamedTuple):
         """The Maker of a workload that is read."""
         return cls(workload.group, workload.kind, workload.namespace, workload.name)
 
+    @classmethod
+    def of_owner(cls, owner: OwnerReference, namespace: str) -> Maker:
+        """The Maker that an object of a namespace names as its owner."""
+        return cls(owner.api_version.rpartition("/")[0], owner.kind, namespace, owner.name)
+
 
 class PodMakers:
     """Finds the workloads that make a pod, over ``links``: ReplicaSets, Jobs and others between."""
@@ -65,11 +71,11 @@ class PodMakers:
         owner = controller(pod.metadata)
         if owner is None:
             return
-        maker = _maker(owner, pod.namespace)
+        maker = Maker.of_owner(owner, pod.namespace)
         if maker[1:] in self._above:
             above = self._above[maker[1:]]
             if above is not None:
-                yield _maker(above, pod.namespace)
+                yield Maker.of_owner(above, pod.namespace)
         elif owner.kind == "ReplicaSet":
             ending = (pod.metadata.labels or {}).get(_HASH) or owner.name.rpartition("-")[2]
             yield Maker(maker.group, "Deployment", pod.namespace, owner.name.removesuffix(f"-{ending}"))
@@ -82,10 +88,6 @@ class PodMakers:
             name = (pod.metadata.labels or {}).get(label)
             if name is not None:
                 yield Maker(group, kind, pod.namespace, name)
-
-
-def _maker(owner: OwnerReference, namespace: str) -> Maker:
-    return Maker(owner.api_version.rpartition("/")[0], owner.kind, namespace, owner.name)
 
 
 def all_workloads(objects: Objects) -> Iterator[tuple[Maker, Mapping[str, str], Mapping[str, str]]]:
@@ -117,6 +119,14 @@ def is_static(metadata: Metadata) -> bool:
 #: Users of ``--enforce gates`` put this scheduling gate on their pods, and placer takes it away.
 HOLD_GATE = "placer.dev/hold"
 _DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def bound_at(pod: PodManifest) -> datetime | None:
+    """When a pod got its node, as far as its status says."""
+    if pod.status is None:
+        return None
+    said = (each for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "True")
+    return next(filter(None, (each.last_transition_time for each in said)), None) or pod.status.start_time
 
 
 def has_succeeded(pod: PodManifest) -> bool:

@@ -41,12 +41,6 @@ _NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 _NO_SCHEDULE = "alpha.jobset.sigs.k8s.io/no-schedule"
 
 
-def job_set_finished(job_set: JobSetManifest) -> bool:
-    """Whether a JobSet makes no more Jobs."""
-    conditions = (job_set.status.conditions if job_set.status is not None else None) or ()
-    return any(each.type in ("Completed", "Failed") and each.status == "True" for each in conditions)
-
-
 @dataclass(frozen=True)
 class JobSetExpansion:
     """``existing`` names Jobs that are there already, so their own pods count."""

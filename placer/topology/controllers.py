@@ -31,6 +31,7 @@ from placer.problem.network_objects import (
     read_measurements,
     workload_name,
 )
+from placer.problem.pod_states import bound_at
 from placer.problem.workload_sorts import sort_workloads
 
 
@@ -72,7 +73,8 @@ def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], n
     present = list(pods)
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
-    started = before.schedule_start_time or min(filter(None, (_bound_at(pod, now) for pod in present)), default=None)
+    bound = (bound_at(pod) or now for pod in present if pod.spec.node_name)
+    started = before.schedule_start_time or min(bound, default=None)
     calculated = before.topology_calculation_time if _is_same_order(before, order) else None
     status: dict[str, Any] = {
         "runningWorkloads": sum(_runs(pod) for pod in present),
@@ -103,15 +105,6 @@ def _document(workload: AppGroupWorkload) -> Document:
         "selector": workload.selector,
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:
-    if not pod.spec.node_name:
-        return None
-    status = pod.status
-    conditions = (status.conditions if status is not None else None) or ()
-    said = (each.last_transition_time for each in conditions if each.type == "PodScheduled" and each.status == "True")
-    return next(said, None) or (status.start_time if status is not None else None) or now
 
 
 def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
