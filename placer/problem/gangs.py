@@ -55,8 +55,9 @@ KAI = "scheduling.run.ai"
 class Gang:
     """A PodGroup object as read; its ``group`` has no pods yet.
 
-    ``priority``: of the class that it names. ``splitters``: of each policy, with its matchLabelKeys. ``unsupported``: part that is
-    not modelled (C4). ``topology_keys``: C7 by label. ``never_preempts``: None where its pods decide.
+    ``priority``: of the class that it names. ``splitters``: of each policy, with its matchLabelKeys.
+    ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by label. ``never_preempts``: None where its
+    pods decide.
     """
 
     group: Group
