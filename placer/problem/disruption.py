@@ -22,18 +22,6 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement
 from placer.problem.what_if import released, with_lost
 
-__all__ = [
-    "Disruption",
-    "DisruptionUnit",
-    "as_asked",
-    "in_the_way",
-    "lost_pods",
-    "not_ready",
-    "outcome_of",
-    "protections",
-    "unit_priority",
-]
-
 
 class DisruptionUnit(NamedTuple):
     """Bound pods that are disturbed together.

@@ -13,8 +13,6 @@ from placer.base.quantity import Resources, format_amount
 from placer.base.text import alike
 from placer.problem import Finding, Instance, Node, TopologyTree
 
-__all__ = ["DomainReport", "DomainUse", "ResourceUse", "domains_of", "natural"]
-
 _NOTHING = Resources()
 #: Findings about the tree itself, which are told before others.
 _OF_TREE = ("HyperNode", "TierName", "NoHyperNodes")

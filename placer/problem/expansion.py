@@ -32,7 +32,7 @@ from placer.problem.findings import Finding
 from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS, Maker
 
 if TYPE_CHECKING:
-    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
+    from placer.kube.apps import ReplicaSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.scheduling import UpstreamPodGroupManifest
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
@@ -324,21 +324,15 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
-    return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
+    known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
+    new = (group for each in chosen for group in each.upstream_pod_groups if (group.namespace, group.name) not in known)
+    return Expansion(groups, tuple(new), blueprints, tuple(sorted(set(findings))))
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
     """Workloads that make no pods since they are suspended."""
     jobs = [each for each in objects.jobs if each.spec.suspend]
     return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
-
-
-def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
-    known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
-    for each in chosen:
-        for group in each.upstream_pod_groups:
-            if (group.namespace, group.name) not in known:
-                yield group
 
 
 def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -367,8 +361,11 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
             blueprints = tuple(_task_blueprint(vcjob, name, index, task) for index, task in tasks)
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
-    for stateful_set in _stateful_sets(objects):
-        yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
+    for stateful_set in objects.stateful_sets:
+        labels = stateful_set.metadata.labels or {}
+        if (stateful_set.namespace, labels.get(LEADER_WORKER_SET)) not in of_sets:
+            yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
             yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
@@ -479,25 +476,17 @@ def _spec(blueprint: Blueprint, template: Document, owner: Document, name: str) 
         "subdomain": blueprint.subdomain or (owner.get("serviceName") if blueprint.hostname else None),
     }
     spec.update((field, value) for field, value in defaults.items() if value and not spec.get(field))
-    _add(spec, blueprint)
-    _add_volumes(spec, blueprint, name)
-    return spec
-
-
-def _add_volumes(spec: Document, blueprint: Blueprint, name: str) -> None:
     claims = blueprint.claims_of(name)
     if claims:
         added = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
         spec["volumes"] = [*(each for each in spec.get("volumes") or () if each.get("name") not in claims), *added]
-
-
-def _add(spec: Document, blueprint: Blueprint) -> None:
     if blueprint.pod_group is not None:
         spec["schedulingGroup"] = {"podGroupName": blueprint.pod_group}
     if blueprint.node_selector:
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **blueprint.node_selector}
     if blueprint.tolerations:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]
+    return spec
 
 
 def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
@@ -517,10 +506,3 @@ def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> No
         raise BadInstance(
             [Fault(objects.source(workload), None, subject, "spec", found, f"at most {LIMIT:,} pods in all")]
         )
-
-
-def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
-    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
-    for each in objects.stateful_sets:
-        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
-            yield each

@@ -16,7 +16,7 @@ from placer.base.quantity import Resources
 from placer.kube.base import Labels, Metadata, controller
 from placer.kube.marks import KAI_GROUP, VOLCANO_TOPOLOGY_MODE
 from placer.problem.eligibility import Requirements, label_requirements, matches
-from placer.problem.findings import Findings, counted
+from placer.problem.findings import Findings
 from placer.problem.instance import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
@@ -390,8 +390,9 @@ def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> Non
                     findings.several("GroupNameMisplaced", subject, after, f"{stands} {key} of ")
 
 
-def role(metadata: Metadata) -> str:
-    """The task of the pod's VCJob; empty where it has none."""
+def _role(group: GroupKey | None, metadata: Metadata) -> str:
+    if group is not None and group.api_group == YUNIKORN:
+        return task_group(metadata)
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
@@ -414,13 +415,13 @@ def call_roster(
     owners: bool = False,
 ) -> list[PodEntry]:
     """Find the state and group of every pod, sorted; with ``owners`` its workload's where it names no PodGroup."""
-    entries, strangers = [], dict[GroupKey, set[str]]()
+    entries = []
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings)
         if group is None and owners:
             group = _owner_gang(pod, key.namespace)
         if group is not None and is_daemon(pod.metadata):
-            strangers.setdefault(group, set()).add(f"Pod {key}")
+            _note_stranger(key, group, gangs, findings)
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
         counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
@@ -428,17 +429,16 @@ def call_roster(
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
         slot = _slot(gang, pod.metadata.labels or {}) if counts else None
-        entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
-    _note_strangers(strangers, gangs, findings)
+        entries.append(PodEntry(pod, key, state, stated, group, _role(group, pod.metadata), slot, counts))
     return entries
 
 
-def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
+def _note_stranger(pod: Key, group: GroupKey, gangs: Container[GroupKey], findings: Findings) -> None:
     """Whoever has a node could tie any gang to it by pods that belong to the node, so these are in none."""
-    for group, subjects in strangers.items():
-        if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
-            message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
-            findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
+    if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
+        expected = "which are no members; expected pods that can run on other nodes"
+        after = f": found static or DaemonSet pods, {expected}"
+        findings.several("NoMember", f"Pod {pod}", after, f"{group} is named by ")
 
 
 _JOBS = "batch"
@@ -548,7 +548,3 @@ def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findi
     if len(existing) > 1:
         named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
         findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
-
-
-def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
-    return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)

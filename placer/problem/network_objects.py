@@ -167,11 +167,8 @@ APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 
 
-class AppGroupMember(NamedTuple):
-    """``workload`` is None where the AppGroup does not know it."""
-
-    app_group: Key
-    workload: str | None
+#: An AppGroup, and the workload; None where the AppGroup does not know it.
+AppGroupMember = tuple[Key, str | None]
 
 
 def read_app_group_members(
@@ -197,7 +194,7 @@ def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, A
     if not members:
         return Counter()
     staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
-    return Counter(members[key].app_group for key in staying if key in members)
+    return Counter(members[key][0] for key in staying if key in members)
 
 
 class _WorkloadFinder:
@@ -214,7 +211,6 @@ class _WorkloadFinder:
                 self._owners[owner].append(key)
         self._pod_makers = PodMakers(replica_sets if self._owners else ())
         self._ambiguous: dict[tuple[Key, ...], set[str]] = defaultdict(set)
-        self._without: dict[Key, set[str]] = defaultdict(set)
 
     def member(self, pod: PodManifest) -> AppGroupMember | None:
         labels = pod.metadata.labels or {}
@@ -225,7 +221,7 @@ class _WorkloadFinder:
             self._findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
             return None
         key = self._choose(self._named[name], pod)
-        return None if key is None else AppGroupMember(key, self._workload(self._applications[key], pod))
+        return None if key is None else (key, self._workload(self._applications[key], pod))
 
     def _workload(self, application: Application, pod: PodManifest) -> str | None:
         name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
@@ -237,7 +233,9 @@ class _WorkloadFinder:
             self._findings.missing(target, f"Pod {pod.namespace}/{pod.name}")
             return None
         if name is None and application.app_group.dependencies:
-            self._without[application.app_group.key].add(f"Pod {pod.namespace}/{pod.name}")
+            before = f"AppGroup {application.app_group.key}: neither the label {WORKLOAD_LABEL} nor the owner of "
+            after = " says which workload it is of, so that it has no dependencies"
+            self._findings.several("PodWithoutWorkload", f"Pod {pod.namespace}/{pod.name}", after, before)
         return name
 
     def _by_owner(self, pod: PodManifest) -> AppGroupMember | None:
@@ -246,7 +244,7 @@ class _WorkloadFinder:
             keys = [key for key, namespace in spaces if namespace in (None, pod.namespace)]
             if keys:
                 key = self._choose(keys, pod)
-                return None if key is None else AppGroupMember(key, self._applications[key].owners[maker][0])
+                return None if key is None else (key, self._applications[key].owners[maker][0])
         return None
 
     def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
@@ -268,12 +266,6 @@ class _WorkloadFinder:
             names = ", ".join(map(str, keys))
             message = f"{counted(pods)} may be of any of the AppGroups {names}, and so of none"
             self._findings.add("AppGroupAmbiguous", f"AppGroup {keys[0]}", message)
-        for key, pods in self._without.items():
-            message = (
-                f"AppGroup {key}: neither the label {WORKLOAD_LABEL} nor the owner of {counted(pods)} says which "
-                f"workload it is of, so that it has no dependencies"
-            )
-            self._findings.add("PodWithoutWorkload", min(pods), message)
 
 
 #: Name of the list of measured costs; all others are the user's.

@@ -23,7 +23,7 @@ from placer.kube.marks import (
 )
 from placer.kube.unread_kinds import LIMITS
 from placer.problem.broken_rules import note_broken_rules
-from placer.problem.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
+from placer.problem.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Network
 from placer.problem.eligibility import avoided_groups
 from placer.problem.findings import Findings, counted
 from placer.problem.gangs import COSCHEDULING, GROUP_ANNOTATIONS, GROUP_LABELS, KAI, VOLCANO, note_misplaced_names
@@ -222,11 +222,10 @@ def _note_refused(instance: Instance, alone: Iterable[PodManifest], findings: Fi
 
 
 def _note_limits_without_tree(instance: Instance, findings: Findings) -> None:
-    limited = {str(group.key) for group in instance.groups.values() if group.limited}
-    if limited and not instance.topology.hyper_nodes:
-        cluster = f"all nodes are one domain of tier {instance.topology.root_tier}"
-        message = f"there is no HyperNode: for the tier limit of {counted(limited)} {cluster}"
-        findings.add("NoHyperNodes", min(limited), message)
+    cluster = f" all nodes are one domain of tier {instance.topology.root_tier}"
+    for group in instance.groups.values():
+        if group.limited and not instance.topology.hyper_nodes:
+            findings.several("NoHyperNodes", str(group.key), cluster, "there is no HyperNode: for the tier limit of ")
 
 
 def _note_names_without_nodes(instance: Instance, findings: Findings) -> None:
@@ -312,9 +311,9 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
 def note_network(network: Network | None, applications: Mapping[Key, Application], findings: Findings) -> None:
     """Note faults of the network that dependencies look at, or its absence."""
     if network is None:
-        groups = {f"AppGroup {key}" for key, each in applications.items() if each.app_group.dependencies}
-        message = f"there is no NetworkTopology, so C8, C9 and O3 do not apply to {counted(groups)}"
-        findings.add("NoNetworkTopology", min(groups), message)
+        before = "there is no NetworkTopology, so C8, C9 and O3 do not apply to "
+        for key in (key for key, each in applications.items() if each.app_group.dependencies):
+            findings.several("NoNetworkTopology", f"AppGroup {key}", "", before)
         return
     _note_nodes(network, findings)
     subject = f"NetworkTopology {network.topology}"
@@ -323,17 +322,13 @@ def note_network(network: Network | None, applications: Mapping[Key, Application
 
 
 def _note_nodes(network: Network, findings: Findings) -> None:
-    lost = {f"Node {name}" for name, area in network.areas.items() if not area.region}
-    if lost:
-        message = f"without the label {REGION_LABEL}, each a place of its own that costs {UNKNOWN_COST} from anywhere"
-        findings.add("NodeWithoutRegion", min(lost), f"{counted(lost)}: {message}")
-    loose: dict[Area, set[str]] = defaultdict(set)
+    apart = f": without the label {REGION_LABEL}, each a place of its own that costs {UNKNOWN_COST} from anywhere"
     for name, area in network.areas.items():
-        if area.region and not area.zone:
-            loose[area].add(f"Node {name}")
-    for area, nodes in loose.items():
-        message = f"without the label {ZONE_LABEL}, taken together as one zone of region {area.region}"
-        findings.add("NodeWithoutZone", min(nodes), f"{counted(nodes)}: {message}")
+        together = f": without the label {ZONE_LABEL}, taken together as one zone of region {area.region}"
+        if not area.region:
+            findings.several("NodeWithoutRegion", f"Node {name}", apart)
+        elif not area.zone:
+            findings.several("NodeWithoutZone", f"Node {name}", together)
 
 
 def _one_way(network: Network) -> Iterator[tuple[FindingCode, str]]:
@@ -575,11 +570,10 @@ def _is_something(amounts: Quantities | None) -> bool:
 
 
 def _note_dequeueing(asked: set[str], queues: Iterable[QueueManifest], findings: Findings) -> None:
-    named = [(each.name, each.spec.dequeue_strategy or "") for each in queues if each.spec is not None]
-    strict = {f"Queue {name}" for name, strategy in named if name in asked and strategy.endswith("fifo")}
-    if strict:
-        message = f"{counted(strict)}: spec.dequeueStrategy fifo decides nothing: smaller groups pass those that wait"
-        findings.add("FieldIgnored", min(strict), message)
+    after = ": spec.dequeueStrategy fifo decides nothing: smaller groups pass those that wait"
+    for each in queues:
+        if each.name in asked and each.spec is not None and (each.spec.dequeue_strategy or "").endswith("fifo"):
+            findings.several("FieldIgnored", f"Queue {each.name}", after)
 
 
 _READ_HERE = [mark for mark in MARKS if "Pod" in mark.on and mark.place in (Place.LABEL, Place.ANNOTATION)]

@@ -10,9 +10,6 @@ from typing import Any
 from placer.base.quantity import PODS, Resources, format_amount
 from placer.problem import Constraints, Instance, Node
 
-__all__ = ["AlikePods", "Stranded", "stranded"]
-
-
 #: These are looked at last.
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 

@@ -18,8 +18,6 @@ from placer.base.words import some
 from placer.kube.manifests import Text, read_objects
 from placer.problem import GroupKey, Instance
 
-__all__ = ["count_at_tier", "groups_wanted", "is_shape", "new_groups", "wanted_objects", "wanted_text"]
-
 #: ``N x PODS x RESOURCES @ TIER``; what does not begin so is the name of a file.
 _SHAPE = re.compile(
     r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"

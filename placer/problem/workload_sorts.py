@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from types import MappingProxyType
 
@@ -61,22 +62,14 @@ def sort_workloads(
 
 def find_cycle(dependencies: Graph) -> tuple[str, ...]:
     """The first circle of calls; of one workload: it calls itself."""
-    done: set[str] = set()
-    for start in dependencies:
-        path, calls = [start], [iter(dependencies.get(start, ()))]
-        active = {start} - done
-        while active:
-            called = next(calls[-1], None)
-            if called is None:
-                calls.pop()
-                done.add(path[-1])
-                active.remove(path.pop())
-            elif called in active:
-                return tuple(path[path.index(called) :])
-            elif called not in done:
-                path.append(called)
-                active.add(called)
-                calls.append(iter(dependencies.get(called, ())))
+    sorter = TopologicalSorter[str](dict.fromkeys(dependencies, ()))
+    for workload, calls in dependencies.items():
+        for called in calls:
+            sorter.add(called, workload)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return tuple(error.args[1][:-1])
     return ()
 
 

@@ -60,7 +60,7 @@ def app_group_statuses(
     for pod in all_pods:
         member = members.get(Key(pod.namespace, pod.name))
         if member is not None:
-            inside[member.app_group].append(pod)
+            inside[member[0]].append(pod)
     latest = {Key(each.namespace, each.name): each for each in written}
     return {key: app_group_status(latest[key], inside[key], now) for key in sorted(latest)}
 
