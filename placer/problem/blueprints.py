@@ -79,11 +79,6 @@ class Blueprint:
         """Labels of the template."""
         return (self.template.metadata.labels if self.template.metadata is not None else None) or {}
 
-    @property
-    def template_annotations(self) -> Labels:
-        """Annotations of the template."""
-        return (self.template.metadata.annotations if self.template.metadata is not None else None) or {}
-
     def name(self, number: int) -> str:
         """Name of a pod."""
         return f"{self.stem}-{number}"
@@ -101,13 +96,14 @@ class Blueprint:
         shared = self._spec(self.name(0))
         single = any("{pod}" in claim for claim in self.claims.values())
         owners = (self.maker or owner_reference(self.owner),)
-        created = self.owner.metadata.creation_timestamp
+        created, written = self.owner.metadata.creation_timestamp, self.template.metadata
+        notes = (written.annotations if written is not None else None) or {}
         for number, name in self.names():
             metadata = Metadata(
                 name=name,
                 namespace=self.owner.metadata.namespace,
                 labels=self.template_labels | self.labels.of(name, number),
-                annotations=self.template_annotations | self.annotations.of(name, number),
+                annotations=notes | self.annotations.of(name, number),
                 creation_timestamp=created,
                 owner_references=owners,
             )

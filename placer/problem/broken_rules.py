@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from placer.base.quantity import format_amount
 from placer.problem.communication import Network, far_and_near
 from placer.problem.findings import Findings, counted
-from placer.problem.instance import HostPort, Instance, Pod, PodState
+from placer.problem.instance import Instance, Pod, PodState
 from placer.problem.keys import Key, label_word
 from placer.problem.neighbours import SpreadLimit
-from placer.problem.outcome import Flow, Outcome, pods_by_queue, requested
+from placer.problem.outcome import Flow, Outcome, clashing_ports, pods_by_queue, requested
 from placer.problem.placement import Placement
 from placer.problem.pod_index import by_domain, owners_of_terms, pairs_apart
 
@@ -64,14 +64,9 @@ def _over(sums: Mapping[str, int], most: Mapping[str, int]) -> str:
 
 def _host_ports(outcome: Outcome) -> Broken:
     for name, pods in _by_node(outcome.instance).items():
-        open_ports: dict[tuple[str, int], list[tuple[HostPort, Key]]] = defaultdict(list)
-        for pod in pods:
-            for port in pod.host_ports:
-                for other, holder in open_ports[port.protocol, port.port]:
-                    if holder != pod.key and port.clashes(other):
-                        what = f"{port.protocol} host port {port.port}"
-                        yield f"Node {name}", f"Pod {holder} and Pod {pod.key} both take {what} of Node {name}"
-                open_ports[port.protocol, port.port].append((port, pod.key))
+        for pod, port, other, _ in clashing_ports(pods):
+            what = f"{port.protocol} host port {port.port}"
+            yield f"Node {name}", f"Pod {other.key} and Pod {pod.key} both take {what} of Node {name}"
 
 
 def _tier_limits(outcome: Outcome) -> Broken:

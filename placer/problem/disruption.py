@@ -24,16 +24,9 @@ from placer.problem.what_if import released, with_lost
 
 
 class DisruptionUnit(NamedTuple):
-    """Bound pods that are disturbed together.
+    """Bound pods, sorted, that are disturbed together; ``priority`` is their highest.
 
-    Parameters
-    ----------
-    name
-        ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
-    priority
-        The highest of its pods.
-    pods
-        All of them, sorted.
+    ``name``: ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
     """
 
     name: str

@@ -94,13 +94,7 @@ class DomainReport:
     findings: tuple[Finding, ...]
 
     def under(self, name: str) -> DomainReport:
-        """The report on one domain and those below it.
-
-        Raises
-        ------
-        UsageError
-            There is no such domain.
-        """
+        """The report on one domain and those below it; an absent one is a :class:`UsageError`."""
         start = next((index for index, each in enumerate(self.domains) if each.name == name), None)
         if start is None:
             near = alike(name, [each.name for each in self.domains])

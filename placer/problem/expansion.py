@@ -131,6 +131,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         "volcano.sh/job-retry-count": "0",
     }
     numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
+    volumes = {f"{job.name}-volume-{place}": volume for place, volume in enumerate(spec.volumes or ())}
     return Blueprint(
         owner=job,
         path=("spec", "tasks", index, "template"),
@@ -144,7 +145,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         annotations=Marks(shared | own | numa | inherited, number),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name,
-        claims=_job_claims(job),
+        claims={name: volume.volume_claim_name or name for name, volume in volumes.items()},
     )
 
 
@@ -320,7 +321,9 @@ class _Candidate:
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
-    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
+    meant = (each for each in _candidates(objects) if not only_added or objects.is_added(each.workload))
+    alive = [each for each in meant if each.workload.metadata.deletion_timestamp is None]
+    chosen = _without_pods(objects, alive)
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
@@ -487,16 +490,6 @@ def _spec(blueprint: Blueprint, template: Document, owner: Document, name: str) 
     if blueprint.tolerations:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]
     return spec
-
-
-def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
-    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
-    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
-
-
-def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
-    workload = candidate.workload
-    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
 
 
 def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:

@@ -280,10 +280,7 @@ class _GangMarks:
                 continue
             number = _number(text)
             if number is None or number < least:
-                expected = f"expected a number of at least {least}"
-                self._fault = (
-                    f"{place.value} {key} of Pod {pod.namespace}/{pod.name}: found {_quoted(text)}, {expected}"
-                )
+                self._wrong(f"{place.value} {key}", pod, _quoted(text), f"a number of at least {least}")
                 return None
             found.setdefault(number, f"Pod {pod.namespace}/{pod.name}")
         if len(found) > 1:

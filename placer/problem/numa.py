@@ -270,7 +270,8 @@ def lowest_set(
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
+        fitting = (each for each in held or range(below) if all(rooms[each][what] >= need[what] for what in need))
+        return next(((zone,) for zone in fitting), None) if len(held) < 2 else None
     if not _largest_suffice(rooms[:below], need, width):
         return None
     for highest in range(max([width - 1, *held]), below):
@@ -363,13 +364,3 @@ def _aligned(demand: NumaDemand, requests: Resources, resources: Sequence[str]) 
 
 def _amounts(amounts: Mapping[str, int], names: Iterable[str]) -> str:
     return ", ".join(f"{name} {format_amount(name, amounts[name])}" for name in names)
-
-
-def _lowest_zone(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
-) -> tuple[int, ...] | None:
-    return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
-
-
-def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:
-    return all(room[name] >= amount for name, amount in need.items())

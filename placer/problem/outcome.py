@@ -9,12 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple, TypeVar
 
 from placer.problem import (
     Area,
     Dependency,
     Group,
+    HostPort,
     Instance,
     Key,
     Link,
@@ -343,6 +345,19 @@ class Outcome:
     def admitted(self, group: Group) -> bool:
         """Whether the group is ready with some pod."""
         return bool(group.placed_before or self.added(group.pending)) and self.ready(group)
+
+
+def clashing_ports(pods: Iterable[Pod]) -> Iterator[tuple[Pod, HostPort, Pod, HostPort]]:
+    """Host ports of pods on one node that clash with those of a pod before them (C2)."""
+    holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
+    for position, pod in enumerate(pods):
+        places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
+        others = {at: other for each in places for at, other in holders[each]}
+        for at in sorted(others):
+            both = product(pod.host_ports, others[at].host_ports)
+            yield from ((pod, mine, others[at], theirs) for mine, theirs in both if mine.clashes(theirs))
+        for each in places:
+            holders[each].append((position, pod))
 
 
 def requested(pods: Iterable[Pod]) -> Counter[str]:

@@ -70,15 +70,7 @@ def read_frame(
     lenient: bool = False,
     **edits: Sequence[str],
 ) -> Instance:
-    """Read a cluster without its pods and workloads, which is most of the work: nodes, the tree and what is beside.
-
-    Parameters
-    ----------
-    paths, scheduler_name, lenient
-        As :func:`read` takes them.
-    edits
-        ``with_``, ``without`` and ``set_``, as :func:`read` takes them.
-    """
+    """As :func:`read`, of a cluster without its pods and workloads, which is most of the work."""
     from placer.kube.manifests import read_objects, validate
     from placer.problem.instance_builder import make_instance
 
@@ -151,18 +143,7 @@ class Unread:
 
 
 def read_placement(path: str | Path) -> Placement:
-    """Read a placement of any origin.
-
-    Parameters
-    ----------
-    path
-        File, or ``-``, with a Placement of placer, v1 Bindings, or a List of them.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of the file.
-    """
+    """Read a Placement of placer, v1 Bindings, or a List of them from a file, or ``-``; BadInstance: every fault."""
     return read_whole_placement(path)[0]
 
 

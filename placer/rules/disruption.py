@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from placer.problem import Instance, Key, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way
@@ -214,8 +215,8 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
         free = nodes.keys() - (disruption.moved.keys() - gone)
         bound.update((key, nodes[key]) for key in step.bind if key in free)
         outcome = Outcome(released(instance, gone), Placement.of(bound))
-        if number < len(steps):
-            yield from _without_room(outcome, number)
+        for each in chain(capacity(outcome), queue(outcome), bandwidth(outcome)) if number < len(steps) else ():
+            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
         alone = without_affinity(outcome) - told - bound.keys()
         for key in sorted(alone):
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
@@ -229,19 +230,15 @@ def _touched(disruption: Disruption) -> Instance:
     pods = instance.pods
     if any(pod.neighbours.affinity for pod in pods.values()):
         return instance
-    nodes, disturbed, limited = set(new.values()), {*disruption.gone, *new}, _limited(instance)
-    calls = instance.network is not None
+    nodes, disturbed, calls = set(new.values()), {*disruption.gone, *new}, instance.network is not None
+    queues = instance.queues
+    limited = {name for name in queues if any(queues[up].capability for up in instance.queue_path(name))}
     kept = {
         key: pod
         for key, pod in pods.items()
         if pod.node in nodes or key in disturbed or pod.queue in limited or (calls and pod.app_group is not None)
     }
     return replace(instance, pods=kept)
-
-
-def _limited(instance: Instance) -> set[str | None]:
-    queues = instance.queues
-    return {name for name in queues if any(queues[up].capability for up in instance.queue_path(name))}
 
 
 def without_affinity(outcome: Outcome) -> set[Key]:
@@ -263,9 +260,3 @@ def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Ke
         if came[key] < went[key]:
             message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
             yield Violation("D5", (pod_name(key),), 1, message)
-
-
-def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
-    for rule in (capacity, queue, bandwidth):
-        for each in rule(outcome):
-            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")

@@ -33,14 +33,8 @@ _FILES = ("topology.yaml", "topology.conf")
 def discover_file(path: str, nodes: Collection[str] | None = None, topology: str | None = None) -> Discovery:
     """Find the domains that a file describes; ``-`` is standard input.
 
-    ``nodes``: those that count; None: not known. ``topology``: the one that counts.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of the file; it is of no format that is read; no host of it is a node.
-    UsageError
-        None of its topologies is chosen, or it has none of the name.
+    ``nodes``: those that count; None: not known. ``topology``: the one that counts, else :class:`UsageError`.
+    :class:`BadInstance`: every fault of the file; it is of no format that is read; no host of it is a node.
     """
     texts = read_texts([path])
     if len(texts) != 1:
