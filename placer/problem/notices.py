@@ -30,12 +30,18 @@ from placer.problem.gangs import COSCHEDULING, GROUP_ANNOTATIONS, GROUP_LABELS, 
 from placer.problem.instance import Instance, PodState, Policy
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import VOLCANO_GANG, refusals_alone
-from placer.problem.network_objects import BANDWIDTH, Application, workload_name
+from placer.problem.network_objects import (
+    ALGORITHMS,
+    BANDWIDTH,
+    DEFAULT_ALGORITHM,
+    Application,
+    find_cycle,
+    workload_name,
+)
 from placer.problem.pod_states import SET_LABELS, Maker, PodMakers, all_workloads, is_daemon
 from placer.problem.queues import QUEUE_ANNOTATION
 from placer.problem.requests import pod_requests
 from placer.problem.unsupported import scheduled_jobs, undeclared_gang
-from placer.problem.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 
 if TYPE_CHECKING:
     from collections.abc import Container

@@ -29,10 +29,10 @@ from placer.problem.network_objects import (
     read_app_group_members,
     read_app_groups,
     read_measurements,
+    sort_workloads,
     workload_name,
 )
 from placer.problem.pod_states import bound_at
-from placer.problem.workload_sorts import sort_workloads
 
 
 def timestamp(time: datetime) -> str:
