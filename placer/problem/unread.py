@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.base.words import and_list, some
 from placer.kube.base import controller
 from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.pod import TERMINAL_PHASES
@@ -207,6 +208,7 @@ def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str]
                     yield (each.namespace, value), each.label
 
 
+_NAMED = 8  #: workloads that make no pods yet, and gated pods, that a sentence names
 _YUNIKORN = "yunikorn"
 _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
@@ -374,4 +376,5 @@ def _of_queue(labels: Mapping[str, str] | None) -> str:
 
 
 def _count(words: str, names: set[str]) -> str:
-    return f"{len(names):,} {words.replace('#', 's' if len(names) > 1 else '', 1)} ({counted(names)})"
+    named = and_list(some(sorted(names), _NAMED))
+    return f"{len(names):,} {words.replace('#', 's' if len(names) > 1 else '', 1)} ({named})"
