@@ -15,7 +15,7 @@ from placer.base.errors import BadInstance
 from placer.kube.kinds import KINDS
 from placer.passes.cluster.reading.earlier_passes import instance_in
 from placer.problem import Instance
-from placer.problem.kept_pods import KeptFacts
+from placer.problem.instance_builder import KeptFacts
 from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.support import DATA, Document, node, pod, pod_group, policy, queue
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from placer.answers.explain.lifts import LIFTED, RULES_OF, alone, lift_causes, lift_causes_in_arrays
+from placer.answers.explain.lifts import LIFTED, RULES_OF, lift_causes, lift_causes_in_arrays
 from placer.answers.reasons.cause import Cause
 from placer.answers.reasons.explanation import Causes
 from placer.answers.reasons.relaxations import LOOKS, undecided
@@ -16,6 +16,7 @@ from placer.base.deadline import Deadline
 from placer.problem import Group, GroupKey, Instance, Key, Pod
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
+from placer.problem.what_if import alone
 from placer.rules import verify
 from placer.search.events import BoundFound, Event, Improved, SearchOptions
 from placer.search.greedy.backtrack import Effort

@@ -25,7 +25,7 @@ from placer.problem.disruption import Disruption, in_the_way
 from placer.problem.neighbours import AffinityTerm, Neighbours, PodSelector
 from placer.problem.nodes import Constraints, Requirement, Taint, Toleration
 from placer.problem.placement import FREED, Placement, Score, Value, better
-from placer.problem.what_if import released
+from placer.problem.what_if import groups_alone, released
 from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.events import Event, Improved, SearchOptions
@@ -292,18 +292,11 @@ def _with_units(instance: Instance, pods: Collection[Key]) -> frozenset[Key]:
     going, wider = frozenset[Key](), frozenset(pods)
     while wider != going:
         going = wider
-        alone = _groups_alone(instance, going)
+        alone = groups_alone(instance, going)
         bound = tuple(key for key in going if instance.pods[key].state is PodState.BOUND)
         units = Disruption(alone, Placement(evictions=bound)).units
         wider = going.union(*(unit.pods for unit in units))
     return going
-
-
-def _groups_alone(instance: Instance, pods: Collection[Key]) -> Instance:
-    named = {instance.pods[key].group for key in pods}
-    groups = {key: group for key, group in instance.groups.items() if key in named}
-    near = {key for group in groups.values() for key in (*group.bound, *group.pending)}.union(pods)
-    return replace(instance, pods={key: instance.pods[key] for key in sorted(near)}, groups=groups)
 
 
 def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:
