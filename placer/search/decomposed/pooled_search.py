@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution
+from placer.search.exact.count_model import limited_solver, set_hint
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import limited_solver, set_hint
 
 __all__ = ["PooledSearch", "StepBudget"]
 

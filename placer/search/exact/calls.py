@@ -16,7 +16,8 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Call, DenseNetwork
 from placer.arrays.model import BoolArray, IntArray
-from placer.search.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
+from placer.search.exact.count_model import Linear, reaches, solver_form, value_at
+from placer.search.exact.variables import ExactVariables
 
 __all__ = ["CallPairs", "Tie", "surplus_of"]
 

@@ -17,8 +17,9 @@ from ortools.sat.python.cp_model import IntVar
 from placer.arrays import Call
 from placer.arrays.model import IntArray
 from placer.search.exact.calls import CallPairs, Tie, surplus_of
+from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.neighbour_rows import NeighbourRows
-from placer.search.exact.variables import Bundle, ExactVariables, Linear, Reach, solver_form
+from placer.search.exact.variables import Bundle, ExactVariables, Reach
 from placer.search.exact.zones import Zones
 
 __all__ = ["ExactConstraints", "Implied"]
@@ -52,7 +53,7 @@ class ExactConstraints:
     def add(self) -> None:
         """Add all rules, in the order of models/README.md."""
         self.once()
-        self.capacity()
+        self.variables.capacity()
         self.gang()
         self.subgroup()
         self.tier_limit()
@@ -69,64 +70,7 @@ class ExactConstraints:
         """C1: of an item no more pods are placed than there are."""
         for index, item in enumerate(self.items):
             if len(self.variables.counts[index]) > 1:
-                self._at_most(Linear().add(1, *self.variables.placed(index)), item.total)
-
-    def capacity(self) -> None:
-        """C2: room per resource, by size where nodes are counted, by filling where fillings are listed; host ports."""
-        at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
-        for item, counts in enumerate(self.variables.counts):
-            for place, variable in counts.items():
-                at[place].append((item, variable))
-        for place, counts_there in at.items():
-            if self.places[place].fillings:
-                self._room_by_filling(place, counts_there)
-            elif self.places[place].alone:
-                self._room_of_node(self.places[place].nodes[0], counts_there)
-                self._ports_of_node(counts_there)
-            else:
-                self._room_by_size(place, counts_there)
-
-    def _room_of_node(self, node: int, counts: list[tuple[int, IntVar]]) -> None:
-        for resource, room in enumerate(self.dense.free[node]):
-            row = Linear()
-            for item, variable in counts:
-                amount = self.requests[item][resource]
-                if amount:
-                    row.add(amount, variable)
-            self._at_most(row, int(room))
-
-    def _room_by_filling(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
-        where, filled = self.places[place], self.variables.fillings[place]
-        self._at_most(Linear().add(1, *filled), len(where.nodes))
-        for position, request in enumerate(where.requests):
-            row = Linear().add(1, *(variable for item, variable in counts if self.requests[item] == request))
-            for filling, variable in zip(where.fillings, filled, strict=True):
-                row.add(-filling[position], variable)
-            self._at_most(row, 0)
-
-    def _room_by_size(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
-        where = self.places[place]
-        assert where.resource is not None
-        free = [int(self.dense.free[node, where.resource]) for node in where.nodes]
-        for size in where.sizes:
-            row = Linear()
-            for item, variable in counts:
-                amount = int(self.requests[item][where.resource])
-                if amount >= size:
-                    row.add(amount // size, variable)
-            self._at_most(row, sum(room // size for room in free))
-
-    def _ports_of_node(self, counts: list[tuple[int, IntVar]]) -> None:
-        holders: dict[tuple[str, int], dict[str, list[IntVar]]] = defaultdict(lambda: defaultdict(list))
-        for item, variable in counts:
-            for port in set(self.variables.first(item).host_ports):
-                holders[port.protocol, port.port][port.ip].append(variable)
-        for by_address in holders.values():
-            everywhere = by_address.pop("0.0.0.0", [])
-            for variables in by_address.values() or [[]]:
-                clique = [*everywhere, *variables]
-                if len(clique) > 1:
-                    self._at_most(Linear().add(1, *clique), 1)
+                self.variables.at_most(Linear().add(1, *self.variables.placed(index)), item.total)
 
     def gang(self) -> None:
         """C5: a group that is not ready gets nothing. Ready: enough pods in all, per role, and ready subgroups per
@@ -189,7 +133,7 @@ class ExactConstraints:
         elif bundle.whole and active is not None:
             self.model.add(solver_form(row.add(-1, active)) == 0)
         else:
-            self._at_most(row, bundle.many)
+            self.variables.at_most(row, bundle.many)
 
     def _leaf_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
         for item in bundle.items:
@@ -203,7 +147,7 @@ class ExactConstraints:
             each = self.items[item]
             for leaf, counts in self.variables.by_leaf(item).items():
                 most = min(each.total, int(each.fits[self._slice(leaf)].sum()))
-                above = [homes[domain] for domain in self.variables.path(leaf) if domain in homes]
+                above = [homes[domain] for domain in self.variables.paths[leaf] if domain in homes]
                 self.model.add(solver_form(Linear().add(1, *counts).add(-most, *above)) <= 0)
             if bundle.whole and not self.dense.scopes[bundle.scope].bound:
                 self._all_at_home(item, homes)
@@ -211,7 +155,7 @@ class ExactConstraints:
     def _all_at_home(self, item: int, homes: dict[int, IntVar]) -> None:
         inner: dict[int, list[IntVar]] = defaultdict(list)
         for home, chosen in homes.items():
-            for domain in self.variables.path(home):
+            for domain in self.variables.paths[home]:
                 inner[domain].append(chosen)
         for domain, counts in self.variables.by_domain(item).items():
             if domain in homes and domain != self.dense.domains.root:
@@ -263,7 +207,7 @@ class ExactConstraints:
             each = math.gcd(*row.coefficients)
             if each:
                 row.coefficients = [coefficient // each for coefficient in row.coefficients]
-                self._at_most(row, room // each)
+                self.variables.at_most(row, room // each)
 
     def _demand(self, calls: CallPairs, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
         link, before = calls.network.link, calls.bound + calls.leaving
@@ -289,7 +233,7 @@ class ExactConstraints:
             for item, each in enumerate(self.items):
                 if each.classes[0] in members:
                     row.add(self.requests[item][limit.resource], *self.variables.placed(item))
-            self._at_most(row, limit.room)
+            self.variables.at_most(row, limit.room)
 
     def pod_affinity(self) -> None:
         """C12: :meth:`~placer.search.exact.neighbour_rows.NeighbourRows.exclude` excludes later the counts without an
@@ -335,10 +279,6 @@ class ExactConstraints:
                 row.add(1, *self.variables.placed(item))
             self.model.add(solver_form(row) >= 0)
 
-    def _at_most(self, row: Linear, most: int) -> None:
-        if row.variables:
-            self.model.add(solver_form(row) <= most)
-
     def _slice(self, domain: int) -> slice:
         return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))
 
@@ -382,7 +322,7 @@ class Implied:
     def rooms(self) -> None:
         """Sum over p in d of pieces(i) y[i, p] <= room(d), for domains with places that are single nodes."""
         single = {where.leaf for where in self.variables.places if where.alone}
-        wanted = {domain for leaf in single for domain in self.variables.path(leaf)}
+        wanted = {domain for leaf in single for domain in self.variables.paths[leaf]}
         for measure, rows in self._rows():
             for domain in wanted & rows.keys():
                 self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
@@ -419,7 +359,7 @@ class Implied:
                 bundle = self.variables.all[index]
                 pieces = sum(self.items[item].total * measure.items[item] for item in items) // bundle.many
                 for home, members in self.variables.homes[index].items() if pieces else ():
-                    for domain in self.variables.path(home):
+                    for domain in self.variables.paths[home]:
                         rows[domain].add(pieces, members)
             for domain in self.domains:
                 if domain in rows:

@@ -19,21 +19,12 @@ from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.calls import CallPairs
 from placer.search.exact.constraints import ExactConstraints, Implied
+from placer.search.exact.count_model import Linear, limited_solver, set_hint, solver_form
 from placer.search.exact.neighbour_rows import NeighbourRows
 from placer.search.exact.node_sets import make_node_sets
 from placer.search.exact.objective import ExactObjective
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import (
-    ExactVariables,
-    Linear,
-    count_sizes,
-    decode,
-    encode,
-    limited_solver,
-    make_bundles,
-    set_hint,
-    solver_form,
-)
+from placer.search.exact.variables import ExactVariables, count_sizes, make_bundles
 from placer.search.exact.zones import Zones, count_choices
 
 __all__ = [
@@ -181,7 +172,7 @@ class ExactModel:
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""
         self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
-        values = encode(self.variables, solution)
+        values = self.variables.encode(solution)
         set_hint(self.proto, values)
         return values
 
@@ -196,7 +187,7 @@ class ExactModel:
             return True
         if self.neighbours is None or self.admitted(solution) is not None:
             return False
-        self.neighbours.exclude(solution, encode(self.variables, solution))
+        self.neighbours.exclude(solution, self.variables.encode(solution))
         return True
 
     @property
@@ -207,7 +198,7 @@ class ExactModel:
 
     def read(self, values: Sequence[int]) -> Solution:
         """Solution of some values of the variables."""
-        found = decode(self.variables, values)
+        found = self.variables.decode(values)
         return found if self.zones is None else self.zones.arranged(found, values)
 
 

@@ -15,7 +15,8 @@ from ortools.sat.python.cp_model import IntVar
 from placer.arrays import Solution
 from placer.arrays.affinity_orders import Attraction
 from placer.arrays.dense_neighbours import Confinement, DenseNeighbours, Exclusion, Repulsion, SpreadRow
-from placer.search.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
+from placer.search.exact.count_model import Linear, reaches, solver_form, value_at
+from placer.search.exact.variables import ExactVariables
 
 __all__ = ["NeighbourRows"]
 

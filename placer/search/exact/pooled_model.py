@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
@@ -12,9 +11,9 @@ from ortools.sat.python.cp_model import IntVar
 from placer.arrays import Dense, Solution
 from placer.problem.placement import MAXIMISED
 from placer.search.events import TooLarge
-from placer.search.exact.packing import PackingValues, PodCount
+from placer.search.exact.count_model import Linear, reaches, set_hint, solver_form
 from placer.search.exact.pooled_program import PooledProgram, tells_all
-from placer.search.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
+from placer.search.exact.variables import Bundle, Reach
 
 __all__ = ["PooledModel"]
 
@@ -38,15 +37,14 @@ class PooledModel:
             raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
         self.program.build()
         self.proto = self.program.model
-        self._packing: PackingValues | None = None
         self._values: dict[int, Linear] = {}
         #: Name of a value to what makes its expression.
         self.makers: dict[str, Callable[[], Linear]] = {
             "locality": lambda: self.program.value,
             "span": self._span,
             "networkCost": lambda: Linear(constant=self.dense.constant_network),
-            "packedHyperNodes": lambda: self.packing.hyper_nodes(),
-            "packedNodes": lambda: self.packing.nodes(),
+            "packedHyperNodes": self.program.packed_hyper_nodes,
+            "packedNodes": self.program.packed_nodes,
         }
 
     @staticmethod
@@ -80,10 +78,7 @@ class PooledModel:
 
     def encode(self, solution: Solution) -> list[int]:
         """Value of every variable for a solution that places everything."""
-        found = self.program.encode(solution)
-        if self._packing is not None:
-            self._packing.encode(self.program.place_of, solution, found)
-        return found
+        return self.program.encode(solution)
 
     def hint(self, solution: Solution) -> None:
         """Hint every variable with a solution that places everything."""
@@ -128,7 +123,7 @@ class PooledModel:
             there = [] if unit in before else list(self._counts_at(unit, bundle))
             if there:
                 row = Linear().add(1, *(variable for variable, _ in there))
-                touched[unit] = self.program.integer(1, self.program.leaf_of_unit(unit), partial(reaches, row, 1))
+                touched[unit] = self.program.at_leaf(self.program.leaf_of_unit(unit), 1, partial(reaches, row, 1))
                 for variable, most in there:
                     self.proto.add(solver_form(Linear().add(1, variable).add(-most, touched[unit])) <= 0)
         total.add(1, *touched.values())
@@ -147,31 +142,12 @@ class PooledModel:
         return found
 
     def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar], *, beyond: bool) -> None:
-        inside: dict[int, list[int]] = defaultdict(list)
-        for unit in touched:
-            for domain in self.program.path(self.program.leaf_of_unit(unit)):
-                inside[domain].append(unit)
+        inside = self.program.by_inner(touched)
         homes = self.program.homes[index]
         for unit, variable in touched.items():
-            above = (homes[domain] for domain in self.program.path(self.program.leaf_of_unit(unit)) if domain in homes)
+            above = (homes[domain] for domain in self.program.paths[self.program.leaf_of_unit(unit)] if domain in homes)
             self.proto.add(solver_form(Linear().add(1, variable).add(-1, *above)) <= 0)
         for domain, home in homes.items() if not beyond else ():
             least = self.program.fewest(bundle, inside[domain])
             row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, home)
             self.proto.add(solver_form(row) >= 0)
-
-    # O4
-
-    @property
-    def packing(self) -> PackingValues:
-        """O4; pods of DaemonSets leave a node empty."""
-        if self._packing is None:
-            program, there = self.program, defaultdict[int, list[PodCount]](list)
-            for (shape, place), variable in program.counts.items():
-                one = program.shapes[shape]
-                if not one.daemon:
-                    there[place].append(
-                        PodCount(one.request, min(one.total, program.room_at(shape, [place])), variable)
-                    )
-            self._packing = PackingValues(self.dense, self.proto, program.places, there, program.fillings)
-        return self._packing

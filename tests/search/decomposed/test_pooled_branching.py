@@ -21,9 +21,9 @@ from placer.problem.placement import Placement
 from placer.search.decomposed import lexicographic
 from placer.search.decomposed.pooled_branching import BranchedSolution, branch_and_cut
 from placer.search.events import SearchOptions, SolverFault
+from placer.search.exact.count_model import Linear
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import Linear
 from tests.examples import exhaustive, seed_blocks
 from tests.search.decomposed.test_pooled_search import PLANTED
 from tests.search.decomposed.test_tree_master import criterion_of, solver
