@@ -50,7 +50,7 @@ class PooledSearch:
     ) -> None:
         self.reached, self.workers, self.chance = reached, workers, chance
         self.model = PooledModel(dense, MOST_COLUMNS)
-        self.program, self.parent = self.model.program, dense.domains.parent
+        self.program, self.parent = self.model, dense.domains.parent
         for before, value in enumerate(reached):
             self.model.keep(before, value)
         self.value = self.model.aim(criterion)

@@ -1,70 +1,35 @@
-"""The hard rules as constraints: one method per rule, in the order and under the names of :mod:`placer.rules`.
-
-``models/exact.md`` has their formulas.
-"""
+"""Rules about groups, subgroups and queues as constraints; ``models/exact.md`` has the formulas of all rules."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
-from placer.arrays import Call
 from placer.arrays.model import IntArray
-from placer.search.exact.calls import CallPairs, Tie, surplus_of
 from placer.search.exact.count_model import Linear, solver_form
-from placer.search.exact.neighbour_rows import NeighbourRows
 from placer.search.exact.variables import Bundle, ExactVariables, Reach
-from placer.search.exact.zones import Zones
 
 __all__ = ["ExactConstraints", "Implied"]
 
 
 class ExactConstraints:
-    """Adds every rule to the model of ``variables``.
+    """Rules about bundles and their items, each a method under the name of its function in :mod:`placer.rules`.
 
     C3 is in the variables: a count exists only where the pods may be. C4: such pods are not in the arrays at all.
-    ``surplus`` replaces, with ``networkCost: majority``, the surplus by running callees of running callers.
     """
 
-    def __init__(
-        self,
-        variables: ExactVariables,
-        calls: CallPairs | None,
-        surplus: Mapping[tuple[int, int], int],
-        zones: Zones | None = None,
-        neighbours: NeighbourRows | None = None,
-    ) -> None:
-        self.variables, self.calls, self.surplus, self.zones = variables, calls, surplus, zones
-        self.neighbours = neighbours
+    def __init__(self, variables: ExactVariables) -> None:
+        self.variables = variables
         self.dense, self.model = variables.dense, variables.model
-        self.places, self.items = variables.places, variables.bundles.items
-        self.requests = variables.requests
+        self.items, self.requests = variables.bundles.items, variables.requests
         self._parts: dict[int, list[tuple[Bundle, IntVar | None]]] = defaultdict(list)
         active = variables.active[len(variables.bundles.gangs) :]
         for part, ready in zip(variables.bundles.parts, active, strict=True):
             self._parts[part.gang].append((part, ready))
-
-    def add(self) -> None:
-        """Add all rules, in the order of models/README.md."""
-        self.once()
-        self.variables.capacity()
-        self.gang()
-        self.subgroup()
-        self.tier_limit()
-        self.network_cost()
-        self.bandwidth()
-        self.numa()
-        self.queue()
-        self.pod_affinity()
-        self.pod_anti_affinity()
-        self.spread()
-        self.exclusive()
 
     def once(self) -> None:
         """C1: of an item no more pods are placed than there are."""
@@ -109,12 +74,7 @@ class ExactConstraints:
                         self.model.add(row == 0 if gang.whole else row <= 0)
 
     def tier_limit(self) -> None:
-        """C7: all pods of a member lie in one home; by label a unit has pods in one domain. Its rows say where O2
-        counts.
-        """
-        for row in self.neighbours.neighbours.confinements if self.neighbours is not None else ():
-            assert self.neighbours is not None
-            self.neighbours.confine(row)
+        """C7: all pods of a member lie in one home. Its rows say where O2 counts."""
         for index, bundle in enumerate(self.variables.all):
             homes = self.variables.homes[index]
             if bundle.reach is Reach.FREE or not homes:
@@ -162,70 +122,6 @@ class ExactConstraints:
                 row = Linear().add(1, *counts).add(-self.items[item].total, *inner[domain])
                 self.model.add(solver_form(row) >= 0)
 
-    def network_cost(self) -> None:
-        """C8: no caller and callee where the cost between is above the limit; none too far from a running pod."""
-        if self.calls is None:
-            return
-        if self.calls.network.majority:
-            self._majority(self.calls)
-            return
-        for workload, area in np.argwhere(self.calls.closed):
-            self.model.add(solver_form(Linear().add(1, *self.calls.in_area[workload][area])) == 0)
-        for tie in self.calls.ties:
-            for one, other in product(self.calls.areas(tie.one), self.calls.areas(tie.other)):
-                if not tie.able[one, other]:
-                    both = self.calls.here(tie.one, one), self.calls.here(tie.other, other)
-                    self.model.add_at_most_one(both)
-
-    def _majority(self, calls: CallPairs) -> None:
-        mine: dict[int, list[Call]] = defaultdict(list)
-        for call in calls.network.calls:
-            mine[call.origin].append(call)
-        for origin, area in product(mine, range(len(calls.network.cost))):
-            if not calls.bound[origin, area] and not calls.most[origin, area]:
-                continue
-            row, before = Linear(), surplus_of(calls.network, calls.bound, mine[origin], area)
-            for call in mine[origin]:
-                near = calls.network.near(call.limit)[area]
-                for other, counts in calls.in_area[call.destination].items():
-                    row.add(-1 if near[other] else 1, *counts)
-            if calls.bound[origin, area]:
-                self.model.add(solver_form(row) <= self.surplus.get((origin, area), max(0, before)) - before)
-            if calls.most[origin, area]:
-                self.model.add(solver_form(row) <= -before).only_enforce_if(calls.here(origin, area))
-
-    def bandwidth(self) -> None:
-        """C9: per limited link, bandwidth times pairs in sum is at most its room."""
-        if self.calls is None or not self.calls.network.room:
-            return
-        rows = [Linear() for _ in self.calls.network.room]
-        for tie in self.calls.ties:
-            for call in tie.calls:
-                if call.bandwidth:
-                    self._demand(self.calls, rows, tie, call)
-        for row, room in zip(rows, self.calls.network.room, strict=True):
-            each = math.gcd(*row.coefficients)
-            if each:
-                row.coefficients = [coefficient // each for coefficient in row.coefficients]
-                self.variables.at_most(row, room // each)
-
-    def _demand(self, calls: CallPairs, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
-        link, before = calls.network.link, calls.bound + calls.leaving
-        for ends, pairs in calls.pairs(tie).items():
-            one, other = ends if call.origin == tie.one else ends[::-1]
-            if link[one, other] >= 0:
-                rows[link[one, other]].add(call.bandwidth, *pairs)
-        for new, old, links in ((call.origin, call.destination, link), (call.destination, call.origin, link.T)):
-            for there in np.flatnonzero(before[old]).tolist():
-                for area, counts in calls.in_area[new].items():
-                    if links[area, there] >= 0:
-                        rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)
-
-    def numa(self) -> None:
-        """C10: :meth:`~placer.search.exact.zones.Zones.exclude` excludes later the counts that have no order."""
-        if self.zones is not None:
-            self.zones.add()
-
     def queue(self) -> None:
         """C11: the pods in a queue take at most the room of its capability."""
         for limit in self.dense.queue_rows:
@@ -234,32 +130,6 @@ class ExactConstraints:
                 if each.classes[0] in members:
                     row.add(self.requests[item][limit.resource], *self.variables.placed(item))
             self.variables.at_most(row, limit.room)
-
-    def pod_affinity(self) -> None:
-        """C12: :meth:`~placer.search.exact.neighbour_rows.NeighbourRows.exclude` excludes later the counts without an
-        order.
-        """
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.attractions:
-                self.neighbours.attract(row)
-
-    def pod_anti_affinity(self) -> None:
-        """C13; running pods have closed their domains before."""
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.repulsions:
-                self.neighbours.repel(row)
-
-    def spread(self) -> None:
-        """C14: where an owner is, the domain has at most ``maxSkew`` more than the emptiest one that counts."""
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.spreads:
-                self.neighbours.spread(row)
-
-    def exclusive(self) -> None:
-        """C15: a domain has pods of one exclusive unit at most."""
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.exclusions:
-                self.neighbours.keep_apart(row)
 
     # Rows that several rules share
 

@@ -98,13 +98,31 @@ class ExactModel:
             raise TooLarge(f"{size + self.calls.count:,} variables, at most {int(most):,}")
         self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
         self.neighbours = None if dense.neighbours is None else NeighbourRows(self.variables, dense.neighbours)
-        ExactConstraints(self.variables, self.calls, must.surplus, self.zones, self.neighbours).add()
+        self._add_rules(must.surplus)
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
         self.objective = ExactObjective(self.variables, self.calls)
         self.proto = self.variables.model
         self._require(must)
+
+    def _add_rules(self, surplus: Mapping[tuple[int, int], int]) -> None:
+        rules = ExactConstraints(self.variables)
+        rules.once()
+        self.variables.capacity()
+        rules.gang()
+        rules.subgroup()
+        if self.neighbours is not None:
+            self.neighbours.tier_limit()
+        rules.tier_limit()
+        if self.calls is not None:
+            self.calls.network_cost(surplus)
+            self.calls.bandwidth()
+        if self.zones is not None:
+            self.zones.add()
+        rules.queue()
+        if self.neighbours is not None:
+            self.neighbours.add()
 
     @staticmethod
     def tells_apart(dense: Dense, criterion: int | None) -> bool:

@@ -79,7 +79,7 @@ class Zones:
         return found
 
     def add(self) -> None:
-        """Add the choices of zones and their room, node by node."""
+        """C10: add the choices of zones and their room, node by node; counts without an order are excluded later."""
         for node, alike in self.there.items():
             _ZoneRows(self, node, alike).add()
 

@@ -206,7 +206,7 @@ def test_the_program_allows_what_the_model_does() -> None:
     for index in range(0, len(values), max(1, len(values) // 20)):
         assert not program.allows([*values[:index], program.upper[index] + 1, *values[index + 1 :]])
         assert not program.allows([*values[:index], -1, *values[index + 1 :]])
-    count = next(iter(model.program.counts.values())).index
+    count = next(iter(model.counts.values())).index
     assert not program.allows([*values[:count], values[count] + 1, *values[count + 1 :]])
 
 
