@@ -17,7 +17,6 @@ from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
 from placer.base.errors import UsageError
 from placer.bounds import NamedBound
-from placer.cli import main
 from placer.problem.reading import read
 from placer.problem.result import Termination, Verdict
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
@@ -126,21 +125,6 @@ def test_what_is_no_integer_or_breaks_a_row_once_rounded_is_not_read() -> None:
 # -------------------------------------------------------------------------------------------------------------- endings
 
 
-@pytest.mark.parametrize(
-    ("sol_status", "means"),
-    [
-        (pulp.LpSolutionOptimal, SolveStatus.OPTIMAL),
-        (pulp.LpSolutionIntegerFeasible, SolveStatus.FOUND),
-        (pulp.LpSolutionNoSolutionFound, SolveStatus.NOTHING),
-        (pulp.LpSolutionInfeasible, SolveStatus.IMPOSSIBLE),
-        (pulp.LpSolutionUnbounded, SolveStatus.IMPOSSIBLE),
-    ],
-)
-def test_every_sol_status_has_a_meaning(sol_status: int, means: SolveStatus) -> None:
-    assert solve_status(sol_status) is means
-    assert sol_status in pulp.LpSolution
-
-
 def test_no_other_sol_status_is_there_or_taken() -> None:
     assert len(pulp.LpSolution) == 5
     with pytest.raises(ValueError, match="sol_status: found 7"):
@@ -219,23 +203,6 @@ def test_a_millisecond_proves_nothing(solver: str) -> None:
     assert told(competing(), solver=solver, seconds=0.001) == ("time", [])
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("seconds", [0.3, 1.5])
-def test_a_short_limit_proves_nothing_that_is_wrong(solver: str, seconds: float) -> None:
-    """The queue of planted-50 fits entirely; whatever is told in a second agrees with that."""
-    instance = read(PLANTED / "planted-50.json.gz")
-    dense = make_dense(instance)
-    ended, events = told(dense, solver=solver, seconds=seconds)
-    model = MilpModel(dense)
-    assert ended in ("time", "proved")
-    for event in events:
-        if isinstance(event, Improved):
-            assert model.exact.admitted(event.solution) is not None
-            assert model.program.program.allows(model.exact.hint(event.solution))
-        elif isinstance(event, NamedBound) and event.criterion == 1:
-            assert event.bound == sum(instance.weights.values())
-
-
 def test_a_program_that_crashes_under_a_limit_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bundled CBC does, where its limit ends before it has begun; what it left behind is gone."""
     model = MilpModel(competing())
@@ -312,11 +279,6 @@ def test_cbc_is_the_one_on_the_path_or_the_one_of_pulp(monkeypatch: pytest.Monke
     assert Path(bundled).is_file()
 
 
-def test_the_number_of_threads_may_change_within_a_process() -> None:
-    for workers in (1, 2, 1):
-        assert told(competing(), workers=workers)[0] == "proved"
-
-
 def test_a_work_limit_counts_nodes_and_repeats() -> None:
     dense = make_dense(read(PLANTED / "planted-50.json.gz"))
     one, other = (told(dense, work=1 / solvers.NODES_PER_WORK, seed=3) for _ in range(2))
@@ -342,13 +304,3 @@ def test_the_whole_way(solver: str) -> None:
     result = solve(gang_of_two().instance(), method="milp", milp_solver=solver, workers=1)
     assert (result.method, result.termination, result.verdict) == ("milp", Termination.PROVED, Verdict.OPTIMAL)
     assert result.everything_placed
-
-
-def test_it_shows_only_what_it_found_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    result = solve(gang_of_two().instance(), method="milp", time_limit=0)
-    assert (result.placement, result.verdict, result.termination) == (None, Verdict.UNKNOWN, Termination.TIME)
-    file = str(PLANTED / "planted-16.yaml")
-    assert main(["solve", file, "--method", "milp", "--time-limit", "0", "--quiet"]) == 4
-    assert "milp found nothing" in capsys.readouterr().err
-    assert main(["solve", file, "--method", "milp", "--milp-solver", "magic", "--quiet"]) == 2
-    assert "expected a name that PuLP knows" in capsys.readouterr().err
