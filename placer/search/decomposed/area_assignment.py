@@ -24,7 +24,7 @@ from placer.bounds.splits import AppGroupSplits
 from placer.search.decomposed.area_program import AreaProgram
 from placer.search.decomposed.destroy import draw_one, groups_of_apps
 from placer.search.decomposed.incumbent_state import IncumbentState
-from placer.search.exact.variables import limited_solver
+from placer.search.exact.count_model import limited_solver
 
 __all__ = ["AreaAssignment", "Split"]
 

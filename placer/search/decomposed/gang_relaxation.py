@@ -18,7 +18,7 @@ from placer.arrays import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass
 from placer.arrays.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.problem import GroupKey
 from placer.problem.placement import MAXIMISED
-from placer.search.exact.variables import limited_solver
+from placer.search.exact.count_model import limited_solver
 
 __all__ = ["GangRelaxation", "relaxable"]
 

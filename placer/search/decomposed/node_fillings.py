@@ -18,7 +18,7 @@ from placer.arrays import Dense, Solution
 from placer.arrays.model import IntArray
 from placer.arrays.symmetry import grouped, partition_rows
 from placer.base.linear import IntegerProgram, Row
-from placer.search.exact.variables import limited_solver
+from placer.search.exact.count_model import limited_solver
 
 __all__ = ["Filling", "FillingProblem", "Pricing", "make_filling_problem"]
 

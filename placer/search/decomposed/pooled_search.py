@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution
+from placer.search.exact.count_model import limited_solver, set_hint
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import limited_solver, set_hint
 
 __all__ = ["PooledSearch", "StepBudget"]
 
@@ -50,7 +50,7 @@ class PooledSearch:
     ) -> None:
         self.reached, self.workers, self.chance = reached, workers, chance
         self.model = PooledModel(dense, MOST_COLUMNS)
-        self.program, self.parent = self.model.program, dense.domains.parent
+        self.program, self.parent = self.model, dense.domains.parent
         for before, value in enumerate(reached):
             self.model.keep(before, value)
         self.value = self.model.aim(criterion)

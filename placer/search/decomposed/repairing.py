@@ -15,8 +15,8 @@ from ortools.sat.python import cp_model
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.problem.placement import MAXIMISED
 from placer.search.events import TooLarge
+from placer.search.exact.count_model import Linear, limited_solver
 from placer.search.exact.method import ExactModel, Must
-from placer.search.exact.variables import Linear, limited_solver
 from placer.search.numa.ejection_chains import place_by_ejection_chains
 
 __all__ = ["RepairResult", "RepairTask", "repair"]

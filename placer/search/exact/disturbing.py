@@ -21,9 +21,10 @@ from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import MAXIMISED
 from placer.rules.neighbour_rules import pod_affinity
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.search.exact.count_model import Linear, limited_solver, solver_form, value_at
 from placer.search.exact.method import ExactModel, presolve_with_care, safe_bound
 from placer.search.exact.objective import ExactObjective
-from placer.search.exact.variables import Bundle, ExactVariables, Linear, limited_solver, solver_form, value_at
+from placer.search.exact.variables import Bundle, ExactVariables
 from placer.search.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.search.preempt.plans import plan_of
 

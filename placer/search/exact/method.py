@@ -19,21 +19,12 @@ from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.calls import CallPairs
 from placer.search.exact.constraints import ExactConstraints, Implied
+from placer.search.exact.count_model import Linear, limited_solver, set_hint, solver_form
 from placer.search.exact.neighbour_rows import NeighbourRows
 from placer.search.exact.node_sets import make_node_sets
 from placer.search.exact.objective import ExactObjective
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import (
-    ExactVariables,
-    Linear,
-    count_sizes,
-    decode,
-    encode,
-    limited_solver,
-    make_bundles,
-    set_hint,
-    solver_form,
-)
+from placer.search.exact.variables import ExactVariables, count_sizes, make_bundles
 from placer.search.exact.zones import Zones, count_choices
 
 __all__ = [
@@ -107,13 +98,31 @@ class ExactModel:
             raise TooLarge(f"{size + self.calls.count:,} variables, at most {int(most):,}")
         self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
         self.neighbours = None if dense.neighbours is None else NeighbourRows(self.variables, dense.neighbours)
-        ExactConstraints(self.variables, self.calls, must.surplus, self.zones, self.neighbours).add()
+        self._add_rules(must.surplus)
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
         self.objective = ExactObjective(self.variables, self.calls)
         self.proto = self.variables.model
         self._require(must)
+
+    def _add_rules(self, surplus: Mapping[tuple[int, int], int]) -> None:
+        rules = ExactConstraints(self.variables)
+        rules.once()
+        self.variables.capacity()
+        rules.gang()
+        rules.subgroup()
+        if self.neighbours is not None:
+            self.neighbours.tier_limit()
+        rules.tier_limit()
+        if self.calls is not None:
+            self.calls.network_cost(surplus)
+            self.calls.bandwidth()
+        if self.zones is not None:
+            self.zones.add()
+        rules.queue()
+        if self.neighbours is not None:
+            self.neighbours.add()
 
     @staticmethod
     def tells_apart(dense: Dense, criterion: int | None) -> bool:
@@ -181,7 +190,7 @@ class ExactModel:
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""
         self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
-        values = encode(self.variables, solution)
+        values = self.variables.encode(solution)
         set_hint(self.proto, values)
         return values
 
@@ -196,7 +205,7 @@ class ExactModel:
             return True
         if self.neighbours is None or self.admitted(solution) is not None:
             return False
-        self.neighbours.exclude(solution, encode(self.variables, solution))
+        self.neighbours.exclude(solution, self.variables.encode(solution))
         return True
 
     @property
@@ -207,7 +216,7 @@ class ExactModel:
 
     def read(self, values: Sequence[int]) -> Solution:
         """Solution of some values of the variables."""
-        found = decode(self.variables, values)
+        found = self.variables.decode(values)
         return found if self.zones is None else self.zones.arranged(found, values)
 
 

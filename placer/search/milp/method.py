@@ -8,9 +8,9 @@ import time
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.search.exact.count_model import Linear, value_at
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.method import ExactModel
-from placer.search.exact.variables import Linear, value_at
 from placer.search.milp.program import PulpProgram
 from placer.search.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
 

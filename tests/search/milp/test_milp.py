@@ -21,8 +21,8 @@ from placer.problem.reading import read
 from placer.problem.result import Termination, Verdict
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
 from placer.search.exact import method as exact
+from placer.search.exact.count_model import Linear, solver_form, value_at
 from placer.search.exact.integer_form import IntegerForm, columns_of
-from placer.search.exact.variables import Linear, solver_form, value_at
 from placer.search.milp import method, solvers
 from placer.search.milp.method import MilpModel
 from placer.search.milp.program import BASE, LARGEST, PulpProgram

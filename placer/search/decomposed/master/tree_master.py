@@ -73,7 +73,7 @@ def _named(dense: Dense, domain: int) -> Home:
 
 def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | None:
     """The home, else the smallest known domain that holds it: where only the limit counts, there is no other."""
-    above = ((domain, False) for domain in model.variables.path(home[0]))
+    above = ((domain, False) for domain in model.variables.paths[home[0]])
     return next((each for each in (home, *above) if each in known), None)
 
 

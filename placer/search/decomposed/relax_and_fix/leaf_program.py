@@ -26,7 +26,7 @@ from placer.search.decomposed.relax_and_fix.packing_problem import (
     PackedGang,
 )
 from placer.search.decomposed.relax_and_fix.packing_state import PackingState
-from placer.search.exact.variables import Linear, limited_solver, solver_form
+from placer.search.exact.count_model import Linear, limited_solver, solver_form
 
 __all__ = ["PackingProgram"]
 
