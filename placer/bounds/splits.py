@@ -16,7 +16,6 @@ Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993).
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ import numpy as np
 from placer.arrays import Call, Dense, DenseNetwork
 from placer.arrays.model import BoolArray, FloatArray, IntArray
 from placer.arrays.symmetry import grouped
+from placer.base.deadline import Budget
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.call_costs import CallCosts, standing_cost
 
@@ -374,12 +374,12 @@ class AppGroupSplits:
             self.spent += work
         return self._least[graph.signature]
 
-    def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
+    def cost_bound(self, budget: Budget) -> tuple[int, bool]:
         """Bound ``networkCost`` of placements of every pod, and say whether all AppGroups were looked at."""
-        end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])
         total, looked_at = standing_cost(self.dense), True
         for app in self.classes:
-            looked_at = looked_at and time.monotonic() < end and self.spent < most
+            looked_at, before = looked_at and not budget.over, self.spent
             total += costs.with_cuts(app, self.least(app) if looked_at else 0)
+            budget.spend(self.spent - before)
         return total, looked_at

@@ -15,7 +15,7 @@ import numpy as np
 
 from placer.arrays import Counts, Dense, Solution, score_solution
 from placer.arrays.dense_neighbours import SpreadRow
-from placer.base.deadline import NEVER, Deadline
+from placer.base.deadline import NEVER, Budget, Deadline
 from placer.problem.placement import MAXIMISED
 from placer.search.greedy.backtrack import Effort, force
 from placer.search.greedy.best_fit import place_equal
@@ -205,7 +205,7 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
     """
     if not dense.criteria or dense.criteria[0][0] != "admitted":
         return solution
-    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS, deadline)
+    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(deadline, LOOKS)
     majority = dense.network is not None and dense.network.majority
     by_priority: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(dense.groups):
@@ -287,8 +287,8 @@ def _in_another_order(state: GreedyState, lone: Sequence[int], effort: Effort) -
         if limited or not state.left(index) or state.queue_limit(index) < 1:
             continue
         for node in np.flatnonzero(state.able(index, zones=False)).tolist():
-            effort.looks -= ORDER_LOOKS
-            if effort.looks < 0:
+            effort.spend(ORDER_LOOKS)
+            if effort.work < 0:
                 return
             if state.zones is not None and state.zones.admits_any(index, node):
                 state.take(index, [node], [1])
@@ -303,9 +303,9 @@ def squeeze_in(state: GreedyState, group: int, effort: Effort) -> bool:
 def _squeeze(state: GreedyState, group: int, effort: Effort, *, more: bool) -> bool:
     if not any(state.left(index) for index in state.dense.groups[group].classes):
         return False
-    mine = effort.share(4)
+    mine = Effort(effort.deadline, effort.work // 4)
     found = force(state, group, mine, more=more)
-    effort.looks += max(0, mine.looks)
+    effort.spend(min(mine.spent, mine.most))
     effort.exhaustive &= mine.exhaustive
     return found
 
@@ -450,7 +450,7 @@ class _GreedySearch:
         criteria = self.dense.criteria
         if self.dense.numa is None or not criteria or criteria[0][0] not in MAXIMISED or self.deadline.over:
             return
-        found, _ = place_by_ejection_chains(self.dense, self.solution, 0, GATHERING, self.deadline.left)
+        found = place_by_ejection_chains(self.dense, self.solution, 0, Budget(self.deadline, GATHERING))
         self.rank = self._rank(self.solution)
         self.offer(complete(self.dense, found, self.deadline))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 
 import pulp
 
@@ -146,8 +146,8 @@ class _MilpSearch:
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
         # Handing a program to a solver takes time that no limit of the solver counts.
-        self._end = None if options.seconds is None else time.monotonic() + 0.95 * options.seconds
-        self._nodes = None if options.work is None else max(1, int(options.work * NODES_PER_WORK))
+        self.deadline = options.deadline.part(0.95)
+        self._nodes = None if options.work == math.inf else max(1, int(options.work * NODES_PER_WORK))
         self.solution: Solution | None = None
         self.values = score_solution(dense, {})
         self.cut = False
@@ -231,7 +231,7 @@ class _MilpSearch:
     # Limits
 
     def _seconds_for(self, last: bool) -> float | None:
-        return None if self._end is None else (1.0 if last else SHARE) * (self._end - time.monotonic())
+        return None if self.deadline.at == math.inf else (1.0 if last else SHARE) * self.deadline.left
 
     def _nodes_for(self, last: bool) -> int | None:
         if self._nodes is None:

@@ -72,18 +72,9 @@ class _Choice(NamedTuple):
 
 
 class Construction:
-    """Chooses who goes for groups that wait, and where it goes.
+    """Chooses who goes for groups that wait, and where it goes; they are served in their order, and nothing else is.
 
-    Parameters
-    ----------
-    instance
-        In which they wait; whatever else waits gets nothing.
-    groups
-        They, in the order in which they are served.
-    moving
-        Whether domains are ranked by what is moved; else by what is evicted where nothing finds a receiver.
-    deadline
-        When no other domain is tried.
+    ``moving``: domains are ranked by what is moved; else by what is evicted where nothing finds a receiver.
     """
 
     def __init__(
@@ -381,7 +372,7 @@ class _Round:
     def _received(self) -> tuple[dict[Key, int], set[Key], set[int]]:
         receivers = _Receivers(self.whole, np.array(self.free, dtype=np.int64).reshape(self.whole.start.shape))
         moved, evicted, stuck, most = dict[Key, int](), set[Key](), set[int](), self.instance.most_moves
-        for unit in sorted(self.gone.values(), key=lambda each: (-len(each.pods), each.loss), reverse=False):
+        for unit in sorted(self.gone.values(), key=lambda each: (-len(each.pods), each.loss)):
             group = self.whole.groups[self.for_group[unit.number]]
             room = most is None or len(moved) + len(unit.pods) <= most
             found = receivers.of(unit) if room and self._may_be_moved(unit, group) else None

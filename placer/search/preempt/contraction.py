@@ -24,17 +24,7 @@ ELSEWHERE = "all others"
 
 
 class Contraction:
-    """Makes the small instance of any domain.
-
-    Parameters
-    ----------
-    instance
-        In which nothing waits but the group.
-    group
-        Which something is to go for.
-    candidates
-        What may go.
-    """
+    """Makes the small instance of any domain, of one in which nothing waits but a group; ``candidates`` may go."""
 
     def __init__(self, instance: Instance, group: Group, candidates: Collection[Key]) -> None:
         self.instance, self.group, self.candidates = instance, group, frozenset(candidates)

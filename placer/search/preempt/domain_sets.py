@@ -48,21 +48,9 @@ def is_confined(instance: Instance, dense: Dense, index: int) -> bool:
 
 
 def group_domains(instance: Instance, dense: Dense, index: int) -> Iterator[list[str]]:
-    """Nodes of each domain that a group may be in, those that some pod of it may be on or runs on.
+    """Nodes of each domain that a group may be in, those that some pod of it may be on or runs on, in tree order.
 
-    Parameters
-    ----------
-    instance
-        In which it waits.
-    dense
-        Its arrays.
-    index
-        The group in them.
-
-    Yields
-    ------
-    list of str
-        Names in the order of the tree. Of a group that may be anywhere all of them are one domain.
+    Of a group that may be anywhere all of them are one domain.
     """
     able = _able(instance, dense, index)
     tops, tree = dense.limit_domains(dense.groups[index].scope), dense.domains

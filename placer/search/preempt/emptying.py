@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from placer.arrays.dense_builder import make_dense
-from placer.base.deadline import Deadline
 from placer.base.quantity import Resources
 from placer.problem import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way
@@ -59,23 +58,10 @@ class _Shares:
 def empty(
     instance: Instance, tier: int, count: int, options: SearchOptions, emit: Callable[[Carried | Known], None]
 ) -> str:
-    """Look for the placement that empties so many HyperNodes of a tier and moves least.
+    """Look for the placement that empties so many HyperNodes of a tier, empty ones included, and moves least.
 
-    Parameters
-    ----------
-    instance
-        In which nothing waits, and nothing may be evicted.
-    tier, count
-        Which, and how many; those that are empty already count.
-    options
-        Seconds, seed and threads.
-    emit
-        Told every placement that is better than those before it, and what is known about all.
-
-    Returns
-    -------
-    str
-        ``finished``, or ``time`` where that ended it.
+    ``instance``: nothing waits in it, and nothing may be evicted. Emits and returns as
+    :func:`placer.search.preempt.method.search`.
     """
     return _Emptying(instance, tier, count, options, emit).run()
 
@@ -90,7 +76,7 @@ class _Emptying:
         emit: Callable[[Carried | Known], None],
     ) -> None:
         self.instance, self.tier, self.count, self.options, self.emit = instance, tier, count, options, emit
-        self.deadline = Deadline.within(options.seconds)
+        self.deadline = options.deadline
         self.best: tuple[Score, Placement] | None = None
 
     def run(self) -> str:
@@ -236,9 +222,8 @@ class _Emptying:
         lifted = lift(instance, sorted(self.candidates))
         if lifted.dense.criteria[0][0] != "admitted":
             return  # nothing says there that more domains are better
-        options = replace(self.options, seconds=None if self.options.seconds is None else self.deadline.left)
         events: list[Event] = []
-        disturbing.search(replace(lifted, last="movedUnits"), options, events.append)
+        disturbing.search(replace(lifted, last="movedUnits"), self.options, events.append)
         for event in events:
             if isinstance(event, Improved):
                 placement = plan_of(lifted, event.solution)
@@ -309,19 +294,9 @@ def _groups_alone(instance: Instance, pods: Collection[Key]) -> Instance:
 def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:
     """Give the instance in which so many pods wait, each in a domain of a tier that is empty but for it.
 
-    Parameters
-    ----------
-    instance
-        In which nothing waits.
-    tier, count
-        Which domains, and how many.
-
-    Returns
-    -------
-    Instance
-        Nodes have labels in it by which domains are told apart, DaemonSet and terminating pods one by which those are
-        who need not go. A domain in which room is held for somebody cannot be empty. One of which no node takes pods
-        can: there a node does that has a taint, which the waiting pods alone tolerate.
+    Nodes have labels in it by which domains are told apart, DaemonSet and terminating pods one by which those are who
+    need not go. A domain in which room is held for somebody cannot be empty. One of which no node takes pods can: there
+    a node does that has a taint, which the waiting pods alone tolerate.
     """
     domain_of, nodes = _domain_of(instance, tier), dict(instance.nodes)
     for name, domain in domain_of.items():

@@ -13,26 +13,17 @@ from fractions import Fraction
 from placer.base.quantity import Resources
 from placer.problem import Group, Instance, Key
 from placer.problem.placement import LOSSES, Score, Value
+from placer.search.preempt.knapsack import cheapest_share
 from placer.search.preempt.lifting import least_priorities, may_be_disturbed
 
-__all__ = ["least_evicted"]
+__all__ = ["least_evicted", "least_needed"]
 
 
 def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
-    """Say what goes at least for all of some groups.
+    """Say what goes at least for all groups that wait; None where nothing may be evicted, or not enough.
 
-    Parameters
-    ----------
-    instance
-        In which they wait.
-    groups
-        All that wait, at least one.
-
-    Returns
-    -------
-    tuple of Value or None
-        ``evicted`` and ``evictedUnits`` of each priority that may lose something, highest first, as far as they are 0,
-        and ``evicted`` of the first that has to lose something; None where nothing may be evicted, or not enough.
+    ``evicted`` and ``evictedUnits`` of each priority that may lose something, highest first, as far as they are 0, and
+    ``evicted`` of the first that has to lose something.
     """
     if instance.moves_only or not groups:
         return None
@@ -62,7 +53,7 @@ def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
 def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
     needs: Counter[str] = Counter()
     for group in groups:
-        needs.update(_needed(group, [instance.pods[key].requests for key in group.pending]))
+        needs.update(least_needed(instance, group))
     held = instance.held
     for name, node in instance.nodes.items():
         taken = held.get(name, Resources())
@@ -70,7 +61,9 @@ def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
     return {resource: amount for resource, amount in needs.items() if amount > 0}
 
 
-def _needed(group: Group, pods: Sequence[Resources]) -> dict[str, int]:
+def least_needed(instance: Instance, group: Group) -> dict[str, int]:
+    """The least of each resource with which a group is ready."""
+    pods = [instance.pods[key].requests for key in group.pending]
     resources = {resource for requests in pods for resource in requests}
     return {resource: sum(sorted(each[resource] for each in pods)[: group.need]) for resource in resources}
 
@@ -85,15 +78,9 @@ def _least(instance: Instance, keys: Sequence[Key], short: dict[str, int]) -> in
     weights = instance.weights_of(instance.pods[key] for key in keys)
     most = Fraction(0)
     for resource, amount in short.items():
-        total = Fraction(0)
         pods = ((weights[key], instance.pods[key].requests[resource]) for key in keys)
-        for weight, held in sorted((each for each in pods if each[1]), key=lambda each: Fraction(*each)):
-            share = min(amount, held)
-            total += Fraction(weight * share, held)
-            amount -= share
-            if not amount:
-                break
-        if amount:
+        total, left = cheapest_share(sorted((Fraction(weight, held), held) for weight, held in pods if held), amount)
+        if left > 0:
             return None
         most = max(most, total)
     return -(-most.numerator // most.denominator)

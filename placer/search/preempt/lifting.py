@@ -56,18 +56,10 @@ Part = TypeVar("Part", Group, SubGroup)
 
 
 class LiftedPart(NamedTuple):
-    """Pods of a group that go together where fewer than ``least`` of them stay.
+    """Pods of a group that may be disturbed, and go together where fewer than ``least`` of them stay; 0: each alone.
 
-    Parameters
-    ----------
-    pods
-        Those that may be disturbed.
-    least
-        How many of them stay, if any does; 0: each goes alone.
-    policy
-        Of the subgroup that they are; -1: of none that is ready.
-    whole
-        Whether all of them may go; else some of the subgroup stay for certain.
+    ``policy``: of the subgroup that they are; -1: of none that is ready. ``whole``: all of them may go; else some of
+    the subgroup stay for certain.
     """
 
     pods: tuple[Key, ...]
@@ -77,23 +69,13 @@ class LiftedPart(NamedTuple):
 
 
 class LiftedGroup(NamedTuple):
-    """A group of which something may be disturbed.
+    """A group of which something may be disturbed: ``parts``, its subgroups, and its pods in none.
 
-    Parameters
-    ----------
-    priority
-        Of the unit that it is where it goes as a whole.
-    parts
-        Its subgroups, and its pods in none.
-    whole
-        Whether it goes as a whole where too few stay; else some of its pods stay for certain, or it needs none.
-    least, by_role, by_policy
-        How many of its pods stay, in all and per role, and how many subgroups per policy, if it does not go as a whole.
-    unit_size
-        How many of the pods that go alone are one unit at most: 1, unless they stand for groups.
-    waits_as
-        A group that waits for more pods: what runs of it stays as part of it where it is admitted, else as a copy with
-        :data:`IDLE` behind its name; None: it is ready.
+    ``priority``: of the unit that it is where it goes as a whole. ``whole``: it goes so where too few stay; else some
+    of its pods stay for certain, or it needs none. ``least``, ``by_role``, ``by_policy``: how many of its pods stay, in
+    all and per role, and how many subgroups per policy, if it does not go as a whole. ``unit_size``: how many of the
+    pods that go alone are one unit at most: 1, unless they stand for groups. ``waits_as``: a group that waits for more
+    pods: what runs of it stays as part of it where it is admitted, else as a copy with :data:`IDLE` behind its name.
     """
 
     priority: int
@@ -113,18 +95,10 @@ class LiftedGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Lifted:
-    """What may be disturbed, and the instance in which it waits.
+    """``groups`` of which something may be disturbed, and the ``instance`` in which that waits.
 
-    Parameters
-    ----------
-    instance
-        The one in which it waits, under its name to stay and under its name and :data:`MOVED` to be moved.
-    groups
-        What may be disturbed, group by group.
-    complete
-        Whether nothing was left out that could be disturbed: only then is a bound one.
-    last
-        Name of the last value that is decided; empty: all are.
+    It waits under its name to stay, and under its name and :data:`MOVED` to be moved. ``complete``: nothing was left
+    out that could be disturbed: only then is a bound one. ``last``: the last value that is decided; empty: all are.
     """
 
     before: Instance
@@ -293,21 +267,10 @@ def marked(constraints: Constraints, *marks: object) -> Constraints:
 def lift(
     instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int] = MappingProxyType({})
 ) -> Lifted:
-    """Let everything wait that may be disturbed.
+    """Let everything wait that may be disturbed (:func:`may_be_disturbed`).
 
-    Parameters
-    ----------
-    instance
-        As it is.
-    candidates
-        Pods that may be disturbed (:func:`may_be_disturbed`).
-    unit_sizes
-        Pods that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
-
-    Returns
-    -------
-    Lifted
-        What breaks rules where it stands stays as it is, and so does what no rule can be asked of.
+    What breaks rules where it stands stays as it is, and so does what no rule can be asked of. ``unit_sizes``: pods
+    that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
     """
     left, complete = set(candidates), True
     for _ in range(_ROUNDS):

@@ -53,21 +53,10 @@ UNIT_ROUNDS = 60
 def search(
     instance: Instance, first: Placement | None, options: SearchOptions, emit: Callable[[Carried | Known], None]
 ) -> str:
-    """Look for the placement that disturbs least.
+    """Look for the placement that disturbs least; ``finished``, or ``time`` where that ended it.
 
-    Parameters
-    ----------
-    first
-        A placement that keeps the rules, to start from; None: what is found first is told, too.
-    options
-        Seconds, seed and threads.
-    emit
-        Told every placement that is better than those before it, and what is known about all.
-
-    Returns
-    -------
-    str
-        ``finished``, or ``time`` where that ended it.
+    ``first``: a placement that keeps the rules, to start from; None: what is found first is emitted, too. ``emit`` gets
+    every placement that is better than those before it, and what is known about all.
     """
     return _Search(instance, first, options, emit).run()
 
@@ -81,7 +70,7 @@ class _Search:
         emit: Callable[[Carried | Known], None],
     ) -> None:
         self.instance, self.options, self.emit = instance, options, emit
-        self.deadline = Deadline.within(options.seconds)
+        self.deadline = options.deadline
         self.best = Best(instance, first)
 
     def run(self) -> str:
@@ -194,7 +183,7 @@ class _Search:
                 self.offer("domains", (found,))
         if alone and domains.bound is not None and len(waiting(self.instance)) == 1:
             self.emit(Known(domains.bound, "domains"))
-        return placement if domains.best is not None else None
+        return placement if domains.best.found else None
 
     def _equal(self) -> None:
         groups = waiting(self.instance)
@@ -211,8 +200,7 @@ class _Search:
         if len(groups) * len(self.instance.nodes) > MOST_VARIABLES:
             return  # each could be moved to any node
         lifted = lift(self.instance, candidates)
-        hint = _hint(lifted, self.best.placement)
-        options = replace(self.options, seconds=None if self.options.seconds is None else self.deadline.left, hint=hint)
+        options = replace(self.options, hint=_hint(lifted, self.best.placement))
         disturbing.search(lifted, options, lambda event: self._hear(lifted, event))
 
     def _hear(self, lifted: Lifted, event: Event) -> None:

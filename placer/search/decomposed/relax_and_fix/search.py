@@ -10,7 +10,6 @@ Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009): f
 from __future__ import annotations
 
 import random
-import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from itertools import chain, zip_longest
 from threading import Event
 
 from placer.arrays import Dense, Solution
+from placer.base.deadline import Budget
 from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
@@ -52,42 +52,39 @@ def relaxed_and_fixed(
     solution: Solution,
     priority: int,
     stays: Iterable[int],
-    seconds: float,
-    work: float,
+    budget: Budget,
     workers: int,
     seed: int,
-) -> tuple[Solution | None, float]:
+) -> Solution | None:
     """Pack gangs of a priority, and of higher ones, again, by searches at once in different orders.
 
-    Groups of lower priorities that ``stays`` does not name are left out. Gives a solution that may be worse, or None,
-    and the deterministic time.
+    Groups of lower priorities that ``stays`` does not name are left out. The solution may be worse; None: there is
+    none.
     """
     problem = make_packing_problem(dense, solution, priority, stays)
     if problem is None:
-        return None, 0.0
-    done = Event()
-    searches = [_RelaxAndFix(problem, seconds, work, random.Random(seed + number), done) for number in range(workers)]
+        return None
+    done, budgets = Event(), [Budget(budget.deadline, budget.work) for _ in range(workers)]
+    searches = [_RelaxAndFix(problem, each, random.Random(seed + at), done) for at, each in enumerate(budgets)]
     with ThreadPoolExecutor(workers) as threads:
         found = [each for each in threads.map(_RelaxAndFix.run, searches) if each is not None]
     best = min(found, key=lambda state: state.unfixed, default=None)
     placed = None if best is None else searches[0].by_name(best)
-    return placed, sum(each.spent for each in searches)
+    budget.spend(sum(each.spent for each in budgets))
+    return placed
 
 
 class _RelaxAndFix:
     """One search, until everything is fixed, by itself or by another one (``done``), or a limit is reached."""
 
-    def __init__(
-        self, problem: PackingProblem, seconds: float, work: float, chance: random.Random, done: Event
-    ) -> None:
-        self.problem, self.chance, self._done = problem, chance, done
-        self._end, self._work, self.spent = time.monotonic() + seconds, work, 0.0
+    def __init__(self, problem: PackingProblem, budget: Budget, chance: random.Random, done: Event) -> None:
+        self.problem, self.budget, self.chance, self._done = problem, budget, chance, done
         self._blamed = Counter[Content]()
         self._somewhere, self._impossible = set[ItemKind](), set[ItemKind]()
 
     @property
     def _over(self) -> bool:
-        return self._done.is_set() or time.monotonic() >= self._end or self.spent >= self._work
+        return self._done.is_set() or self.budget.over
 
     def run(self) -> PackingState | None:
         best: PackingState | None = None
@@ -157,11 +154,11 @@ class _RelaxAndFix:
         return columns > MOST_VARIABLES or len(homes) > 128
 
     def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
-        seconds, left = self._end - time.monotonic(), self._work - self.spent
+        seconds, left = self.budget.seconds, self.budget.work
         seed = self.chance.randrange(2**31)
         # what is fixed becomes a placement also when the time is over
         found = program.solve(max(1.0, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
-        self.spent += max(LEAST_WORK, program.spent)
+        self.budget.spend(max(LEAST_WORK, program.spent))
         return found
 
     def _construct(self, state: PackingState) -> None:
