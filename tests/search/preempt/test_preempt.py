@@ -94,8 +94,8 @@ def domains_held_against_brute_force(instances: Iterable[tuple[int, Instance]]) 
                 known += 1
                 wrong = beaten(domains.bound, best)
                 assert wrong is None, f"seed {seed}: {wrong}, but there is {best}\n{describe(alone)}"
-            if domains.best is not None:
-                reached += not better(disturbance(best), disturbance(domains.best[0]))
+            if domains.best.found:
+                reached += not better(disturbance(best), disturbance(domains.best.values))
     return known, reached
 
 
@@ -166,9 +166,9 @@ def test_domains_prove_the_least_without_the_whole_model() -> None:
     domains = DomainSearch(instance, group, NEVER)
     placements = list(domains.run())
     assert placements
-    assert domains.best is not None
+    assert domains.best.found
     assert domains.bound is not None
-    assert not better(domains.bound, disturbance(domains.best[0]))
+    assert not better(domains.bound, disturbance(domains.best.values))
 
 
 def test_nothing_goes_for_a_group_that_does_not_fit_then() -> None:
