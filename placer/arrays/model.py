@@ -164,6 +164,10 @@ class Domains:
         before = np.concatenate((np.zeros(1, dtype=values.dtype), np.cumsum(values)))
         return before[self.end] - before[self.begin]
 
+    def within(self, domain: int, other: int) -> bool:
+        """Whether a domain is another one, or lies below it."""
+        return bool(self.begin[other] <= self.begin[domain] and self.end[domain] <= self.end[other])
+
     def common(self, leaf: int, last: int) -> int:
         """Smallest domain at or above ``leaf`` that holds a node."""
         domain = leaf
@@ -301,6 +305,12 @@ class Dense:
                 return ()
             top &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
         return tuple(int(domain) for domain in np.flatnonzero(top))
+
+    def scopes_of(self, index: int) -> list[int]:
+        """Scopes of the pods of a class: of their group, then of their subgroup."""
+        one = self.classes[index]
+        group = self.groups[one.group].scope
+        return [group] if one.sub_group < 0 else [group, self.sub_groups[one.sub_group].scope]
 
     def anchor(self, scope: int) -> int | None:
         """Smallest domain that holds the running pods of a scope; None where none runs."""

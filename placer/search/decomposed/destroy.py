@@ -384,18 +384,14 @@ class DestroyOperators:
 
     def _limits(self, group: int) -> tuple[int, ...] | None:
         begin, end = self.dense.domains.begin, self.dense.domains.end
-        for scope in self._scopes_of_a_pod(group):
+        classes = self.dense.groups[group].classes
+        index = self.random.choice([each for each in classes if self.incumbent.left(each)] or list(classes))
+        for scope in reversed(self.dense.scopes_of(index)):
             tops = self.dense.limit_domains(scope)
             if tops:
                 nodes = self.incumbent.nodes_of(self.dense.scopes[scope].classes)
                 return tuple(top for top in tops if begin[top] <= nodes[0] < end[top]) if nodes else tops
         return None
-
-    def _scopes_of_a_pod(self, group: int) -> list[int]:
-        gang = self.dense.groups[group]
-        index = self.random.choice([i for i in gang.classes if self.incumbent.left(i)] or list(gang.classes))
-        sub = self.dense.classes[index].sub_group
-        return [gang.scope] if sub < 0 else [self.dense.sub_groups[sub].scope, gang.scope]
 
     def _above(self, domain: int) -> int:
         parent = int(self.dense.domains.parent[domain])

@@ -79,11 +79,9 @@ class GangRelaxation:
 
     def _tied(self, index: int) -> bool:
         dense = self.whole
-        one = dense.classes[index]
         if dense.neighbours is not None and index in dense.neighbours.in_units:
             return True
-        inner = None if one.sub_group < 0 else dense.scopes[dense.sub_groups[one.sub_group].scope].limit
-        return inner is not None or dense.scopes[dense.groups[one.group].scope].limit is not None
+        return any(dense.scopes[scope].limit is not None for scope in dense.scopes_of(index))
 
     def _kind(self, index: int) -> Hashable:
         one, dense = self.whole.classes[index], self.whole

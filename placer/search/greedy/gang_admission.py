@@ -198,7 +198,7 @@ def extend(state: GreedyState, group: int, style: Style) -> None:
     for index in sorted(gang.classes, key=lambda index: (-state.layout.class_prices[index], index)):
         sub = state.dense.classes[index].sub_group
         if state.left(index) and (sub < 0 or _has_started(state, sub)):
-            _fill(state, gang, index, style)
+            _fill(state, index, style)
 
 
 def _has_started(state: GreedyState, sub: int) -> bool:
@@ -261,9 +261,8 @@ def _place_at_home(state: GreedyState, index: int, domain: int, scope: int | Non
         _choose(state, index, count, domain, scope, style)
 
 
-def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> None:
-    sub = state.dense.classes[index].sub_group
-    scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
+def _fill(state: GreedyState, index: int, style: Style) -> None:
+    scopes = state.dense.scopes_of(index)
     wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
     for domain in _nearest_first(state, scopes, index):
         _place_some(state, index, domain, wanted[-1] if wanted else None, style)

@@ -153,7 +153,7 @@ class _MakingWay:
     def _around(self, index: int, node: int) -> tuple[int, int]:
         """The nodes, first and one after the last, to which tier limits let a pod of a class move from a node (C7)."""
         tree, begin, end = self.dense.domains, 0, len(self.dense.nodes)
-        for scope in self._scopes(index):
+        for scope in self.dense.scopes_of(index):
             for top in self.dense.limit_domains(scope) or ():
                 if tree.begin[top] <= node < tree.end[top]:
                     begin, end = max(begin, int(tree.begin[top])), min(end, int(tree.end[top]))
@@ -167,10 +167,5 @@ class _MakingWay:
             return False
         return not self.still or not any(
             self.dense.scopes[scope].wanted or self.dense.scopes[scope].limit is not None
-            for scope in self._scopes(index)
+            for scope in self.dense.scopes_of(index)
         )
-
-    def _scopes(self, index: int) -> list[int]:
-        one = self.dense.classes[index]
-        found = [self.dense.groups[one.group].scope]
-        return found if one.sub_group < 0 else [*found, self.dense.sub_groups[one.sub_group].scope]

@@ -530,6 +530,4 @@ class GreedyState(PartialSolution):
 
     def solution(self) -> Solution:
         """Placed pods, in an order in which kubelets admit them."""
-        found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
-        order = {} if self.zones is None else self.zones.order
-        return Solution(found, {node: dict.fromkeys(classes) for node, classes in order.items()})
+        return self._ordered()

@@ -105,10 +105,7 @@ class ExchangeFacts:
         rows: list[BoolArray] = []
         for index, one in enumerate(dense.classes):
             kinds = self._plain_kinds(index)
-            scopes = [dense.groups[one.group].scope]
-            if one.sub_group >= 0:
-                scopes.append(dense.sub_groups[one.sub_group].scope)
-            limited = tuple(scope for scope in scopes if homes[scope] is not None)
+            limited = tuple(scope for scope in dense.scopes_of(index) if homes[scope] is not None)
             key = (one.mask, tuple(kinds), limited)
             if key not in number:
                 number[key] = len(rows)

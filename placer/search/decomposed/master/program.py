@@ -163,7 +163,7 @@ class MasterProgram:
     def _within(self, spot: CommonDomain, outer: CommonDomain) -> bool:
         if outer.level < 2:
             return spot.level <= outer.level and spot.domains == outer.domains
-        return self.measured.inside(spot.domains[0], outer.domains[0])
+        return self.measured.dense.domains.within(spot.domains[0], outer.domains[0])
 
     def _column(self, key: Key, most: int) -> int | None:
         """None where it is known to be 0."""
@@ -268,7 +268,7 @@ class MasterProgram:
             here = self._above[domain, size]
             total = ColumnSum(list(here.variables), [-each for each in here.coefficients])
             for unit in self.units:
-                if self.measured.inside(unit.blocks[0], domain):
+                if self.measured.dense.domains.within(unit.blocks[0], domain):
                     share = self._column((domain, size, unit.blocks), unit.room * len(unit.blocks) // size)
                     if share is not None:
                         self._beside[unit.blocks][size].add(1, share)

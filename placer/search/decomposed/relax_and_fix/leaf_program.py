@@ -59,7 +59,7 @@ class PackingProgram:
     ) -> None:
         self.state, self.gangs, self.leaves = state, gangs, tuple(leaves)
         self.model = cp_model.CpModel()
-        self._problem = state.problem
+        self._problem, self._within = state.problem, state.problem.dense.domains.within
         self._left = self._items_left()
         self._homes = {part.scope: self._open_homes(part) for gang in gangs for part in gang.homed}
         self._home = self._home_choices(optional)
@@ -159,11 +159,11 @@ class PackingProgram:
         return most
 
     def _may_be(self, kind: ItemKind, leaf: int) -> bool:
-        return kind.scope == ANYWHERE or any(self._problem.within(leaf, home) for home in self._homes[kind.scope])
+        return kind.scope == ANYWHERE or any(self._within(leaf, home) for home in self._homes[kind.scope])
 
     def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
         for home in self._homes.get(scope, ()):
-            if (scope, home) in self._home and self._problem.within(leaf, home):
+            if (scope, home) in self._home and self._within(leaf, home):
                 self.model.add(column <= many * self._home[scope, home])
 
     def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[PackedGang, ...]]]:
@@ -243,7 +243,7 @@ class PackingProgram:
     def _held(self, domain: int | None = None) -> Rows:
         held: Rows = defaultdict(Linear)
         for (leaf, kind), column in self.items.items():
-            if domain is None or (kind.scope != ANYWHERE and self._problem.within(leaf, domain)):
+            if domain is None or (kind.scope != ANYWHERE and self._within(leaf, domain)):
                 _add(held, kind.content, column)
         return held
 
@@ -256,9 +256,8 @@ class PackingProgram:
             most.update(part.loose)
             _add(demand, self._asked(part).items(), self._home.get((scope, home)))
             _add(beside, part.loose.items(), self._home.get((scope, home)))
-        within = self._problem.within
-        room = [terms for region, terms in self._in_region.items() if within(region, domain)]
-        leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
+        room = [terms for region, terms in self._in_region.items() if self._within(region, domain)]
+        leaves = [terms for leaf, terms in self._in_leaf.items() if self._within(leaf, domain)]
         if leaves:
             room += [self._held(domain), self._here(leaves, beside, most)]
         for shape in range(len(self._problem.shapes)):
@@ -267,7 +266,7 @@ class PackingProgram:
     def _homes_within(self, domain: int) -> Iterator[tuple[int, int]]:
         for scope, homes in self._homes.items():
             for home in homes:
-                if self._problem.within(home, domain):
+                if self._within(home, domain):
                     yield scope, home
 
     def _here(self, leaves: Sequence[Rows], beside: Rows, most: Mapping[int, int]) -> Rows:

@@ -163,11 +163,6 @@ class PackingProblem:
     def _largest_worth(self) -> int:
         return max((self._pods_worth(kind) for gang in self.gangs for kind, _ in gang.items), default=1)
 
-    def within(self, domain: int, other: int) -> bool:
-        """Whether a domain is another one, or lies below it."""
-        tree = self.dense.domains
-        return bool(tree.begin[other] <= tree.begin[domain] and tree.end[domain] <= tree.end[other])
-
 
 @lru_cache(maxsize=2048)
 def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:

@@ -78,7 +78,7 @@ class PackingState:
 
     def _home_of(self, scope: int, leaf: int) -> int:
         part, _ = self.problem.homed[scope]
-        return next(home for home in part.homes if self.problem.within(leaf, home))
+        return next(home for home in part.homes if self.problem.dense.domains.within(leaf, home))
 
     def _dealt(self, filled: Iterable[tuple[int, Filling]], wanted: Counter[int]) -> Iterator[tuple[int, int, int]]:
         """To as few nodes as possible: room next to the items is left open."""
