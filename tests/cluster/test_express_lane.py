@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placer.answers.solving import solve
+from placer.answers.solving import _SolveCall, solve
 from placer.base.errors import ClusterError
 from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
@@ -182,13 +182,24 @@ def test_what_the_search_finds_is_beside_what_was_bound(unproved: None, monkeypa
     assert len(result.placement.bindings) == 6
 
 
-def test_where_there_is_no_search_nothing_is_taken() -> None:
-    instance = instance_of(node("n1", cpu=4), mine("p0", cpu=1))
-    for options in ({"method": "greedy"}, {"method": "auto"}):  # what the greedy says is proved
-        taking = Taking(instance, "p0")
-        result = solve(instance, time_limit=20, workers=1, meanwhile=taking, **options)  # type: ignore[arg-type]
-        assert result.placement is not None
-        assert (taking.asked, len(result.placement.bindings)) == (0, 1)
+@pytest.mark.parametrize(("method", "asked"), [("greedy", 0), ("auto", 1)])
+def test_what_the_greedy_proves_is_taken_before_reasons_are_sought(
+    method: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = instance_of(node("n1", cpu=4), *(mine(f"p{number}", cpu=1) for number in range(4)), mine("huge", cpu=5))
+    taking, sought = Taking(instance, "p3"), _SolveCall._reasons
+
+    def reasons(call: _SolveCall, *options: Any) -> Any:
+        assert taking.asked == asked
+        return sought(call, *options)
+
+    monkeypatch.setattr(_SolveCall, "_reasons", reasons)
+    result = solve(instance, method=method, time_limit=20, workers=1, meanwhile=taking)
+    assert result.placement is not None
+    assert result.termination is Termination.PROVED
+    assert {key.name for key in result.reasons} == {"huge"}
+    assert taking.found.items() <= result.placement.node_of.items()
+    assert len(result.placement.bindings) == 4
 
 
 @pytest.mark.parametrize(
@@ -234,6 +245,26 @@ def test_a_search_ends_for_what_comes_and_no_sooner_than_it_may() -> None:
     assert not arrivals.end_search()
     clock.now += 1_000
     assert not arrivals.end_search()  # nothing has come
+
+
+def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision() -> None:
+    clock = Clock()
+    arrivals = Arrivals(clock)
+    arrivals.begin()
+    clock.now += 3  # the decision
+    assert not arrivals.end_bindings()
+    clock.now += 2.9
+    arrivals.came()
+    assert not arrivals.end_bindings()
+    clock.now += 0.2
+    assert arrivals.end_bindings()
+    arrivals.begin()
+    assert not arrivals.end_bindings()
+    clock.now += 0.9
+    arrivals.came()
+    assert not arrivals.end_bindings()  # a second at least, however short the decision
+    clock.now += 0.2
+    assert arrivals.end_bindings()
 
 
 def test_who_makes_pods_again_and_again_does_not_end_all_searches() -> None:
