@@ -143,7 +143,8 @@ class Budget:
     @property
     def over(self) -> bool:
         """Whether nothing is left of one or the other."""
-        return self.work <= 0 or self.deadline.over or time.monotonic() > self._since + self.idle
+        late = self.idle < math.inf and time.monotonic() > self._since + self.idle
+        return late or self.work <= 0 or self.deadline.over
 
     def spend(self, work: float) -> None:
         """Count work that was done."""

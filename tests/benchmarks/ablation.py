@@ -126,6 +126,7 @@ LOOPS: dict[str, tuple[str, Callable[..., Any]]] = {
     "column generation": (SEARCH + "refill", no),
     "rounding of columns": (DECOMPOSED + "column_generation:_ColumnGeneration.generate", nothing),
     "relax and fix": (SEARCH + "packed", no),
+    "leaves freed again": (DECOMPOSED + "relax_and_fix.search:_RelaxAndFix._improve", lambda _, state: state),
     "gang relaxation": (SEARCH + "gangs_relaxed", no),
     "area assignment": (SEARCH + "assigned", no),
     "bound by splits": (SEARCH + "_calls_bounded", no),
@@ -173,6 +174,7 @@ ENTERED = {
     "make way": GREEDY + "making_way:_MakingWay.admit",
     "several domains of units": GREEDY + "unit_homes:_homes",
     "column generation": DECOMPOSED + "column_generation:_ColumnGeneration.generate",
+    "leaves freed again": DECOMPOSED + "relax_and_fix.search:_RelaxAndFix._opened",
 }
 
 #: A part of a loop -> the loop with which it is entered.

@@ -17,11 +17,14 @@ from placer.rules import verify
 from placer.search.decomposed.large_neighbourhood import WorkerPool
 from placer.search.decomposed.lexicographic import DecomposedSearch
 from placer.search.decomposed.relax_and_fix import relaxed_and_fixed, search
+from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
+    ItemKind,
     PackingProblem,
     make_packing_problem,
 )
+from placer.search.decomposed.relax_and_fix.packing_state import PackingState
 from placer.search.events import SearchOptions
 from placer.search.greedy.multi_start import greedy
 from tests.examples import seed_blocks
@@ -201,6 +204,25 @@ def test_nothing_is_packed_where_nothing_waits_or_there_are_too_many_ways(monkey
     assert make_packing_problem(dense, all_placed, 0, ()) is None
     monkeypatch.setattr(search, "MOST_VARIABLES", 0)
     assert packed(dense, Solution()) is None
+
+
+def test_freeing_gives_back_what_was_fixed() -> None:
+    world = racks("88 88")
+    for name in ("one", "two"):
+        world.pods_of(f"{name}-0 {name}-1", world.gang(name, least=2, topology=hard(1)), gpu=5)
+    problem = problem_of(world.instance())
+    state = PackingState(problem, problem.gangs)
+    before, kind = dict(state.kind_of), next(iter(state.left))
+    program = PackingProgram(state, state.gangs, list(problem.leaves))
+    assert program.solve(math.inf, 5.0, 0)
+    program.fix()
+    assert state.unfixed == 0
+    assert state.left[kind] == 0
+    kept = state.copy()
+    had = state.free(problem.leaves)
+    assert sum((each for each in had.values()), Counter[ItemKind]()) == {kind: 2}
+    assert state.kind_of == before
+    assert kept.unfixed == 0
 
 
 def test_the_search_asks_for_it_and_takes_what_is_better() -> None:

@@ -19,6 +19,7 @@ from ortools.sat.python.cp_model import IntVar, LinearExpr
 
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
+    Content,
     Filling,
     HomedPods,
     ItemKind,
@@ -46,7 +47,8 @@ def _add(rows: Rows, content: Iterable[tuple[int, int]], column: IntVar | None) 
 class PackingProgram:
     """One program: of some leaves, or of none with everything in the pool.
 
-    ``optional``: gangs that are not required may be left out.
+    ``optional``: gangs that are not required may be left out. ``blamed``: how often items of a content were left
+    before.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class PackingProgram:
         leaves: Sequence[int] = (),
         *,
         optional: bool = False,
+        blamed: Mapping[Content, int] | None = None,
     ) -> None:
+        self._blamed = blamed or {}
         self.state, self.gangs, self.leaves = state, gangs, tuple(leaves)
         self.model = cp_model.CpModel()
         self._problem, self._within = state.problem, state.problem.dense.domains.within
@@ -285,8 +289,16 @@ class PackingProgram:
             asked.update({shape: self._left[kind] * count for shape, count in kind.content})
         return asked
 
-    def solve(self, seconds: float, work: float, seed: int) -> bool:
-        """Look for the most items in the leaves of the step, or the weightiest gangs; say whether any are found."""
+    def solve(
+        self, seconds: float, work: float, seed: int, hint: Mapping[int, Counter[ItemKind]] | None = None
+    ) -> bool:
+        """Look for the most items in the leaves of the step, or the weightiest gangs; say whether there is a solution.
+
+        ``hint`` is leaf to its former items.
+        """
+        for (leaf, kind), column in self.items.items():
+            if hint is not None:
+                self.model.add_hint(column, min(hint[leaf][kind], self._left[kind]))
         if self._packed:
             groups = self._problem.dense.groups
             weights = [groups[bundle[0].group].need_weight for _, bundle in self._packed.values()]
@@ -304,7 +316,7 @@ class PackingProgram:
             # Thousands of equal small programs: looking for more than their rows costs more than it brings (measured).
             cp_model_probing_level=0,
             symmetry_level=0,
-            relative_gap_limit=0.0 if self._packed else 0.1,
+            relative_gap_limit=0.0 if self._packed else 0.1 if hint is None else 0.01,
         )
         return self._solver.solve(self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
 
@@ -312,7 +324,7 @@ class PackingProgram:
         factor = 1
         if kind.scope != ANYWHERE:
             factor = 5 if self._problem.homed[kind.scope][1].required else 3
-        return factor * self._problem.worth_of(kind)
+        return factor * (1 + self._blamed.get(kind.content, 0)) * self._problem.worth_of(kind)
 
     @property
     def spent(self) -> float:

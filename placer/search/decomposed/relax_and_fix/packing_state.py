@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from placer.search.decomposed.relax_and_fix.packing_problem import (
@@ -73,7 +74,7 @@ class PackingState:
             self.left[kind] -= 1
             if kind.scope != ANYWHERE:
                 self.home[kind.scope] = self._home_of(kind.scope, leaf)
-            self._take(found[-1])
+            self._take(found[-1], 1)
         self.fixed[leaf] = tuple(found)
 
     def _home_of(self, scope: int, leaf: int) -> int:
@@ -96,12 +97,46 @@ class PackingState:
                     wanted[shape] -= some
             wanted = +wanted
 
-    def _take(self, item: FixedItem) -> None:
+    def _take(self, item: FixedItem, sign: int) -> None:
         for node, shape, count in item.places:
             request = self.problem.shapes[shape][0]
             room = zip(self._room[node], request, strict=True)
-            self._room[node] = tuple(left - count * amount for left, amount in room)
+            self._room[node] = tuple(left - sign * count * amount for left, amount in room)
             self.kind_of[node] = self._kind(node)
+
+    def free(self, leaves: Iterable[int]) -> dict[int, Counter[ItemKind]]:
+        """Free the items in some leaves; return leaf to its items."""
+        had = {}
+        for leaf in leaves:
+            items = self.fixed.pop(leaf, ())
+            for item in items:
+                self.left[item.kind] += 1
+                self._take(item, -1)
+            had[leaf] = Counter(item.kind for item in items)
+        self._forget_homes()
+        return had
+
+    def free_part(self, scope: int) -> None:
+        """Free all items of a part that has a home."""
+        for leaf, items in list(self.fixed.items()):
+            mine = [item for item in items if item.kind.scope == scope]
+            for item in mine:
+                self.left[item.kind] += 1
+                self._take(item, -1)
+            if mine:
+                self.fixed[leaf] = tuple(item for item in items if item.kind.scope != scope)
+        self._forget_homes()
+
+    def _forget_homes(self) -> None:
+        still = {item.kind.scope for items in self.fixed.values() for item in items}
+        self.home = {scope: home for scope, home in self.home.items() if scope in still}
+
+    def copy(self) -> PackingState:
+        """An independent copy."""
+        other = copy(self)
+        other.left, other.fixed, other.home = Counter(self.left), dict(self.fixed), dict(self.home)
+        other._room, other.kind_of = dict(self._room), dict(self.kind_of)
+        return other
 
     def whole(self) -> list[tuple[PackedGang, list[FixedItem]]]:
         """Gangs of which every item is fixed, those that weigh most first, each with its items."""

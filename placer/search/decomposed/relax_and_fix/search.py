@@ -1,9 +1,10 @@
-"""Relax and fix: the search over steps of :mod:`leaf_program`.
+"""Relax and fix, then fix and optimise: the search over steps of :mod:`leaf_program`.
 
-A few leaves at a time get the most items that they can hold while everything else still has room; loose pods are never
-fixed.
+First a few leaves at a time get the most items that they can hold while everything else still has room; loose pods are
+never fixed. Then steps free the items of some leaves, or a whole gang with its home, and decide them again.
 
-Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix.
+Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix;
+Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009): fix-and-optimise.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, zip_longest
 from threading import Event
 
 from placer.arrays import Dense, Solution
@@ -20,6 +22,7 @@ from placer.base.deadline import Budget
 from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
+    Content,
     HomedPods,
     ItemKind,
     PackedGang,
@@ -76,6 +79,7 @@ class _RelaxAndFix:
 
     def __init__(self, problem: PackingProblem, budget: Budget, chance: random.Random, done: Event) -> None:
         self.problem, self.budget, self.chance, self._done = problem, budget, chance, done
+        self._blamed = Counter[Content]()
         self._somewhere, self._impossible = set[ItemKind](), set[ItemKind]()
 
     @property
@@ -139,7 +143,7 @@ class _RelaxAndFix:
     def _attempt(self, gangs: Sequence[PackedGang]) -> PackingState:
         state = PackingState(self.problem, gangs)
         self._construct(state)
-        return state
+        return self._improve(state)
 
     def _too_large(self, state: PackingState) -> bool:
         parts = [part for part, _ in self.problem.homed.values()]
@@ -149,11 +153,11 @@ class _RelaxAndFix:
         columns += sum(len(part.homes) for part in parts)
         return columns > MOST_VARIABLES or len(homes) > 128
 
-    def _solve(self, program: PackingProgram, work: float) -> bool:
+    def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
         seconds, left = self.budget.seconds, self.budget.work
         seed = self.chance.randrange(2**31)
         # what is fixed becomes a placement also when the time is over
-        found = program.solve(max(1.0, seconds), max(LEAST_WORK, min(work, left)), seed)
+        found = program.solve(max(1.0, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
         self.budget.spend(max(LEAST_WORK, program.spent))
         return found
 
@@ -163,7 +167,7 @@ class _RelaxAndFix:
             if not state.unfixed or self._over or in_vain == 8:
                 return
             before = state.unfixed
-            program = PackingProgram(state, state.gangs, leaves)
+            program = PackingProgram(state, state.gangs, leaves, blamed=self._blamed)
             if self._solve(program, STEP_WORK):
                 program.fix()
             in_vain = in_vain + 1 if state.unfixed == before else 0
@@ -192,6 +196,77 @@ class _RelaxAndFix:
     def _columns(self, state: PackingState, leaf: int, items: int) -> int:
         kinds = state.count(self.problem.leaves[leaf])
         return items + sum(len(state.fillings[kind]) for kind in kinds)
+
+    def _improve(self, state: PackingState) -> PackingState:
+        best, idle = state, 0
+        while best.unfixed and idle < 20 and not self._over:
+            tried = state.copy()
+            leaves = self._opened(tried)
+            hint = tried.free(leaves)
+            program = PackingProgram(tried, tried.gangs, leaves, blamed=self._blamed)
+            if self._solve(program, 0.3, hint):
+                program.fix()
+                if self._missed(tried) <= self._missed(state):
+                    state = tried
+            idle += 1
+            if state.unfixed < best.unfixed:
+                best, idle = state, 0
+            elif idle % 4 == 0:
+                self._blamed.update({kind.content for kind in +state.left})
+        return best
+
+    def _missed(self, state: PackingState) -> int:
+        worth = self.problem.worth_of
+        return sum(many * (1 + self._blamed[kind.content]) * worth(kind) for kind, many in (+state.left).items())
+
+    def _opened(self, state: PackingState) -> list[int]:
+        """Some leaves where an item that is left may be, some anywhere, those with much room rather.
+
+        A part that has a home may get another one: then nothing of it stays fixed.
+        """
+        kind = self.chance.choice(sorted(+state.left))
+        inside = list(self.problem.leaves)
+        if kind.scope != ANYWHERE:
+            home = state.home.get(kind.scope)
+            if home is None or self.chance.random() < 0.5:
+                return self._rehomed(state, kind.scope)
+            inside = self._leaves_of(home)
+        open_room = {leaf: self._open_room(state, leaf) for leaf in self.problem.leaves}
+
+        def drawn(leaves: Iterable[int]) -> list[int]:
+            return sorted(leaves, key=lambda leaf: self.chance.random() * open_room[leaf], reverse=True)
+
+        pairs = zip_longest(drawn(inside), drawn(open_room))
+        return self._as_many_as_fit(state, dict.fromkeys(chain.from_iterable(pairs)))
+
+    def _as_many_as_fit(self, state: PackingState, leaves: Iterable[int | None]) -> list[int]:
+        found: list[int] = []
+        size = 0
+        for leaf in leaves:
+            if leaf is None:
+                continue
+            size += self._columns(state, leaf, len(state.left))
+            if found and size > STEP_VARIABLES:
+                break
+            found.append(leaf)
+        return found
+
+    def _rehomed(self, state: PackingState, scope: int) -> list[int]:
+        state.free_part(scope)
+        leaves = self._leaves_of(self.chance.choice(self.problem.homed[scope][0].homes))
+        return self.chance.sample(leaves, min(16, len(leaves)))
+
+    def _leaves_of(self, domain: int) -> list[int]:
+        return [leaf for leaf in self.problem.leaves if self.problem.dense.domains.within(leaf, domain)]
+
+    def _open_room(self, state: PackingState, leaf: int) -> int:
+        volume = self.problem.volume
+        nodes = state.count(self.problem.leaves[leaf])
+        most = {
+            kind: max(sum(count * volume[shape] for shape, count in filling) for filling in state.fillings[kind])
+            for kind in nodes
+        }
+        return 1 + sum(many * most[kind] for kind, many in nodes.items())
 
     def by_name(self, state: PackingState) -> Solution | None:
         whole = state.whole()
