@@ -72,7 +72,7 @@ class CallingPods:
         return self.counts.tobytes(), self.requests.tobytes(), self.masks, self.calls.tobytes()
 
     @cached_property
-    def pairs(self) -> int:
+    def all_pairs(self) -> int:
         """Calls between all pods, of a pod to itself included."""
         return int(self.counts @ self.calls @ self.counts)
 
@@ -193,7 +193,7 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
             break
         most -= cheapest is None
     work = PROGRAM_WORK * programs + STEP_WORK * steps + PART_WORK * len(parts)
-    return Splits(graph, parts, losses, worth - most * unit, unit, graph.pairs - most, cheapest, work)
+    return Splits(graph, parts, losses, worth - most * unit, unit, graph.all_pairs - most, cheapest, work)
 
 
 def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:

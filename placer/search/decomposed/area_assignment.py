@@ -196,8 +196,8 @@ class AreaAssignment:
         widest = tuple(free[nodes].max(axis=0).tolist())
         packing = _Packing(self.dense, free, nodes)
         for app in apps:
-            packing.add(self.ways(app, widest, seed))
-        packing.close()
+            packing.add_app(self.ways(app, widest, seed))
+        packing.finish()
         solver = self._solved(packing.model, 0.4, seed)
         return None if solver is None else packing.read(solver)
 
@@ -258,7 +258,7 @@ class _Packing:
         self.cuts: list[tuple[cp_model.IntVar, int]] = []
         self.places: list[tuple[cp_model.IntVar, int, Part]] = []
 
-    def add(self, splits: Sequence[Split]) -> None:
+    def add_app(self, splits: Sequence[Split]) -> None:
         chosen = [self.model.new_bool_var("") for _ in splits]
         self.model.add_exactly_one(chosen)
         for split, is_chosen in zip(splits, chosen, strict=True):
@@ -276,7 +276,7 @@ class _Packing:
         found: IntArray = np.sum([self.dense.classes[index].request * count for index, count in part], axis=0)
         return found
 
-    def close(self) -> None:
+    def finish(self) -> None:
         on_node = grouped(self.places, lambda place: place[1])
         for node, places in on_node.items():
             asked = np.array([self._request(part) for _, _, part in places])

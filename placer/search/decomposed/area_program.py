@@ -86,7 +86,7 @@ class AreaProgram:
         requests = (parts @ graph.requests)[:, self.resources].tolist()
         for area, here in lies.items():
             near = int(self.network.cost[area, area])
-            self.cuts.add(near * graph.pairs, here)
+            self.cuts.add(near * graph.all_pairs, here)
             terms: list[dict[int, int]] = [{here: -many} for many in graph.counts.tolist()]
             for part, request, pairs in zip(parts, requests, graph.inside(parts).tolist(), strict=True):
                 held = np.flatnonzero(part).tolist()

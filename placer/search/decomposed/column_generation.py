@@ -62,13 +62,13 @@ class _ColumnGeneration:
         self.fillings: list[Filling] = []
         self.known: set[tuple[int, bytes]] = set()
         for filling in problem.fillings:
-            self.add(filling.kind, filling.pods)
+            self._add(filling.kind, filling.pods)
 
     @property
     def _over(self) -> bool:
         return self.generating.over or self.budget.over
 
-    def add(self, kind: int, pods: IntArray) -> bool:
+    def _add(self, kind: int, pods: IntArray) -> bool:
         key = (kind, pods.tobytes())
         if key in self.known or not pods.any():
             return False
@@ -106,7 +106,7 @@ class _ColumnGeneration:
             self.budget.spend(work)
             bound += len(self.problem.nodes[kind]) * most
             if master.prices @ pods > master.costs[kind] * (1 + 1e-9):
-                new |= self.add(kind, pods)
+                new |= self._add(kind, pods)
         return new, bound
 
     def _portions(self) -> IntArray:
@@ -119,7 +119,7 @@ class _ColumnGeneration:
             most = np.minimum(problem.most[:, kind], left)
             pods, work = self.pricing.best(kind, prices, most, worth[kind], self.seed)
             self.budget.spend(work)
-            self.add(kind, pods)
+            self._add(kind, pods)
             some = np.flatnonzero(pods)
             many = int(min(portions[kind], nodes[kind], *(left[some] // pods[some]))) if len(some) else int(nodes[kind])
             left -= many * pods

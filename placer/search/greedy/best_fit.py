@@ -95,7 +95,7 @@ def _called(
         workload = state.dense.workload_of.get(index)
         if workload is not None:
             able = state.able(index)[begin:end]
-            least = inside.least(np.where(able, communication.pull[workload][area], NEVER))
+            least = inside.minima(np.where(able, communication.pull[workload][area], NEVER))
             keep = (inside.sums(able) >= count) & (least < NEVER)
             inside, costs = inside.where(keep), (costs + count * least)[keep]
             state.work += STEP + 4 * len(able)

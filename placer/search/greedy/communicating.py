@@ -120,7 +120,7 @@ class _AreaSearch:
         component_of = {lot: {lot} for lot in lots}
         for workload, mine in of_workload.items():
             for partner in self.communication.calls.partners[workload]:
-                if partner.other in of_workload and self.communication.calls.apart(partner):
+                if partner.other in of_workload and self.communication.calls.never_apart(partner):
                     joined = set().union(*(component_of[lot] for lot in (*mine, *of_workload[partner.other])))
                     component_of.update(dict.fromkeys(joined, joined))
         components = {tuple(sorted(component)) for component in component_of.values()}
@@ -307,7 +307,7 @@ def _fill(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare],
         there[part.lot] = there.get(part.lot, 0) + part.pods
     for area, counts in by_area.items():
         mark, before = state.mark(), [list(left) for left in waiting]
-        if not _AreaFilling(state, lots, waiting, area, way).fill(counts):
+        if not _AreaFilling(state, lots, waiting, area, way).place_all(counts):
             state.undo(mark)
             waiting = before
             _AreaFilling(state, lots, waiting, area, way).squeeze(counts)
@@ -325,7 +325,7 @@ class _AreaFilling:
         self.nodes = inside[np.searchsorted(inside, self.begin) : np.searchsorted(inside, self.end)]
         self.left: dict[int, int] = {}
 
-    def fill(self, counts: dict[int, int]) -> bool:
+    def place_all(self, counts: dict[int, int]) -> bool:
         self.left = dict(counts)
         node = -1
         while self.left:

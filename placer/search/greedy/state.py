@@ -191,7 +191,7 @@ class Inside:
         found: IntArray = total[end] - total[begin]
         return found
 
-    def least(self, amounts: IntArray) -> IntArray:
+    def minima(self, amounts: IntArray) -> IntArray:
         """Least over each domain of amounts per node of the outer one."""
         found: IntArray = np.minimum.reduceat(np.append(amounts, amounts.max()), self.slices.T.ravel())[::2]
         return found

@@ -164,8 +164,8 @@ class PartialSolution:
             counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
         if self.neighbours is not None:
             self.neighbours.close(index, nodes, counts)
-            if self.zones is not None and self.neighbours.near and not self.neighbours.lenient:
-                self._close_shared(index, nodes, counts, self.neighbours.near)
+            if self.zones is not None and self.neighbours.attracted and not self.neighbours.lenient:
+                self._close_shared(index, nodes, counts, self.neighbours.attracted)
         if zones and self.zones is not None:
             most = self.zones.most(index, nodes, int(counts.max(initial=0)))
             if most is not None:

@@ -375,7 +375,7 @@ class _Round:
         for unit in sorted(self.gone.values(), key=lambda each: (-len(each.pods), each.loss)):
             group = self.whole.groups[self.for_group[unit.number]]
             room = most is None or len(moved) + len(unit.pods) <= most
-            found = receivers.of(unit) if room and self._may_be_moved(unit, group) else None
+            found = receivers.receive(unit) if room and self._may_be_moved(unit, group) else None
             if found is not None:
                 moved |= found
             elif self._may_be_evicted(unit, group):
@@ -502,7 +502,7 @@ class _Receivers:
         totals = np.maximum(whole.start, 0).max(axis=0, initial=1)
         self.shares = 1.0 / np.maximum(totals, 1)
 
-    def of(self, unit: _Disturbed) -> dict[Key, int] | None:
+    def receive(self, unit: _Disturbed) -> dict[Key, int] | None:
         """Where the pods of a unit are bound again; None: not all of them find room."""
         before = self.free.copy() if len(unit.pods) > 1 else None
         for begin, end in self._ranges(unit):

@@ -275,7 +275,7 @@ class DomainSearch:
 
     def _least(self, names: Sequence[str], until: Deadline) -> tuple[Score | None, Placement | None]:
         """What has to go in a domain at least, where that is proved; and what goes in its contraction."""
-        small = self.contraction.of(names)
+        small = self.contraction.around(names)
         lifted = lift(small, self.contraction.candidates & small.pods.keys(), self._unit_sizes(small))
         options = SearchOptions(until, seed=self.seed)
         events: list[Event] = []

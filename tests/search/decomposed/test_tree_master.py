@@ -259,7 +259,7 @@ def test_naming_blocks_takes_nothing_from_the_bound() -> None:
     for name in "pqr":
         world.pods_of(" ".join(f"{name}{number}" for number in range(9)), world.gang(name, 9, topology=soft()))
     measured = ground_of(world)
-    together = MasterProgram(measured, measured.units())
+    together = MasterProgram(measured, measured.equal_blocks())
     apart = MasterProgram(measured, [measured.unit([block]) for block in measured.blocks])
     assert len(together.units) == 1
     assert len(apart.units) == 2

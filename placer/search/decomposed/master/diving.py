@@ -53,7 +53,7 @@ class _Dive:
         self.worth = _worth(measured, attempt)
         self.by_leaf = bool(attempt) and "span" in targets
         self.named: list[EqualBlocks] = []
-        self.rest = measured.units()
+        self.rest = measured.equal_blocks()
         self.known: dict[Key, int] = {}
 
     def layout(self) -> HomeLayout | None:

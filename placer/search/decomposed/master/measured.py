@@ -106,7 +106,7 @@ class MeasuredInstance:
             found[group] = list(by_part.values())
         return found
 
-    def units(self) -> list[EqualBlocks]:
+    def equal_blocks(self) -> list[EqualBlocks]:
         """Equal blocks under one domain together."""
 
         def signature(block: int) -> tuple[int, tuple[int, ...]]:

@@ -94,7 +94,7 @@ class TreeMaster:
     @cached_property
     def sees_equal_blocks(self) -> bool:
         """Whether some domains right above leaves are equal, so that counting them together tells more than naming."""
-        return self.measured is not None and len(self.measured.units()) < len(self.measured.blocks)
+        return self.measured is not None and len(self.measured.equal_blocks()) < len(self.measured.blocks)
 
     def knows(self, criterion: int) -> bool:
         """Whether it has an answer for a value."""
@@ -117,7 +117,7 @@ class TreeMaster:
         if self.measured is None or name not in NAMES:
             return None
         try:
-            master = MasterProgram(self.measured, self.measured.units())
+            master = MasterProgram(self.measured, self.measured.equal_blocks())
         except TooLarge:
             self.measured = None
             return None

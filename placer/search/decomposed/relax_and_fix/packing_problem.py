@@ -188,7 +188,7 @@ def make_packing_problem(
     """
     reader = _PackingReader(dense, solution)
     gangs = reader.gangs(priority)
-    waiting = any(not reader.whole(gang.group) for gang in gangs)
+    waiting = any(not reader.is_whole(gang.group) for gang in gangs)
     if not waiting or len(reader.shapes) > 48:
         return None
     kept = {number for number, group in enumerate(dense.groups) if group.priority >= priority} | set(stays)
@@ -240,15 +240,15 @@ class _PackingReader:
     def gangs(self, priority: int) -> list[PackedGang]:
         found = []
         for number, group in enumerate(self._dense.groups):
-            if group.priority > priority and self.whole(number):
+            if group.priority > priority and self.is_whole(number):
                 found.append(self._gang(number, required=True))
             elif group.priority == priority and (
-                self.whole(number) or not any(self._placed[index] for index in group.classes)
+                self.is_whole(number) or not any(self._placed[index] for index in group.classes)
             ):
                 found.append(self._gang(number, required=False))
         return [gang for gang in found if gang is not None]
 
-    def whole(self, number: int) -> bool:
+    def is_whole(self, number: int) -> bool:
         dense = self._dense
         return all(self._placed[index] == dense.classes[index].size for index in dense.groups[number].classes)
 

@@ -138,7 +138,7 @@ class PackingState:
         other._room, other.kind_of = dict(self._room), dict(self.kind_of)
         return other
 
-    def whole(self) -> list[tuple[PackedGang, list[FixedItem]]]:
+    def whole_gangs(self) -> list[tuple[PackedGang, list[FixedItem]]]:
         """Gangs of which every item is fixed, those that weigh most first, each with its items."""
         there: dict[ItemKind, list[FixedItem]] = defaultdict(list)
         for leaf in sorted(self.fixed):

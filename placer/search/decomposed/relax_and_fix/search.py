@@ -269,7 +269,7 @@ class _RelaxAndFix:
         return 1 + sum(many * most[kind] for kind, many in nodes.items())
 
     def by_name(self, state: PackingState) -> Solution | None:
-        whole = state.whole()
+        whole = state.whole_gangs()
         program = PackingProgram(state, [gang for gang, _ in whole])
         if not self._solve(program, 5.0):
             return None
