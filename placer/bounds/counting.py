@@ -71,8 +71,6 @@ class _FractionalItems:
 
 
 class _VolumeBounds:
-    """Bounds on placed and admitted weight by the measure that gives the least."""
-
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.shapes = alone, alone.shapes
         self._alive: BoolArray = np.zeros(len(self.shapes.weight), dtype=bool)
@@ -89,7 +87,6 @@ class _VolumeBounds:
         self._after: tuple[Reached, FloatArray] = (), self.room.astype(np.float64)
 
     def _measures(self) -> Iterable[RoomMeasure]:
-        """Only pieces of sizes that leave a rest on some node are measured."""
         masks = frozenset(self.shapes.mask[self._alive].tolist())
         if masks:
             for resource in range(self.shapes.request.shape[1]):
@@ -268,8 +265,6 @@ class _OpenedBounds:
 
 
 class _MinimisedBounds:
-    """Least values with every pod placed that can be."""
-
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.dense = alone, alone.dense
         self.sizes: list[int] = alone.sizes.tolist()
@@ -379,9 +374,6 @@ class _MinimisedBounds:
         return total
 
     def _measures(self) -> Iterator[tuple[int, IntArray]]:
-        """Per resource the amount, per size the number of pods of at least that size, pods of which no two share a
-        host, and pods that are spread over hosts.
-        """
         yield from self.alone.neighbours.apart(None, self.alone.sizes)
         yield from self.alone.neighbours.spread_out(self.alone.sizes)
         shapes = self.alone.shapes

@@ -233,8 +233,6 @@ class Within:
 
 
 class _DomainRooms:
-    """Room of domains without new pods."""
-
     def __init__(self, dense: Dense, shapes: Shapes) -> None:
         self.dense, self.shapes = dense, shapes
         self._within: dict[tuple[Region, Region], tuple[Within, IntArray]] = {}
@@ -252,7 +250,6 @@ class _DomainRooms:
         return self._within[key]
 
     def _tops(self, region: Region) -> Within:
-        """As :meth:`placer.arrays.Dense.limit_domains`, without domains that have no node."""
         if region is None:
             return Within(np.array([0]), np.array([len(self.dense.nodes)]))
         tree, (limit, anchor) = self.dense.domains, region

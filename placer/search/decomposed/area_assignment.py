@@ -250,8 +250,6 @@ class AreaAssignment:
 
 
 class _Packing:
-    """The model of an area: a split for each AppGroup, a node for each part, no node with more than it has."""
-
     def __init__(self, dense: Dense, free: IntArray, nodes: Sequence[int]) -> None:
         self.dense, self.free, self.nodes = dense, free, nodes
         self.model = cp_model.CpModel()

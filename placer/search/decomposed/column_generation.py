@@ -233,5 +233,4 @@ class _ColumnGeneration:
 
 
 def _pods(dense: Dense, classes: Sequence[int]) -> list[int]:
-    """Classes of the pods of a shape, those that are bound first at the end."""
     return [index for index in classes for _ in range(dense.classes[index].size)][::-1]

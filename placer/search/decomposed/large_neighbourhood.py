@@ -90,8 +90,6 @@ class AdaptiveSize:
 
 @dataclass(frozen=True)
 class _RunningRepair:
-    """A repair under way, and what to do with what comes of it."""
-
     subproblem: Subproblem
     nodes: IntArray
     operator: int

@@ -103,8 +103,6 @@ def _shape(dense: Dense, index: int) -> tuple[object, ...]:
 
 
 class _ProblemBuilder:
-    """What is held, the room that it leaves, and the nodes that have as much of it."""
-
     def __init__(self, dense: Dense, solution: Solution, priority: int, shapes: list[list[int]]) -> None:
         self.dense, self.solution, self.priority, self.shapes = dense, solution, priority, shapes
         self.first = [classes[0] for classes in shapes]

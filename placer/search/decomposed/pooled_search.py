@@ -28,8 +28,6 @@ MOST_COLUMNS = 60_000
 
 @dataclass(frozen=True)
 class _SolvedStep:
-    """Result of a step: values of all variables, None where none were found; whether solved to the end; its work."""
-
     values: list[int] | None
     value: int
     optimal: bool

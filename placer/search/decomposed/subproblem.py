@@ -292,8 +292,6 @@ def _still_short(asked: tuple[tuple[K, int], ...], held: Callable[[], Counter[K]
 
 @dataclass(frozen=True)
 class _SubproblemNetwork:
-    """Workloads of the subproblem and their partners, on its nodes."""
-
     rest: IncumbentState
     nodes: IntArray
     node_number: Mapping[int, int]

@@ -305,7 +305,6 @@ def _leaf_by_leaf(
 
 
 def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tuple[IntArray, tuple[int, int]]:
-    """Choose leaves: whole ones from the roomiest down, then the tightest that takes the rest, and that rest."""
     order = np.lexsort((unused, room, -able))
     total = np.cumsum(able[order])
     whole = int(np.searchsorted(total, count))

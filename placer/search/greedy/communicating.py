@@ -1,7 +1,10 @@
 """Pods that call each other: areas first, by counting, then the nodes in them, with callers and callees on one node
 (C8, C9, O3).
 
-Depth-first search over colocation components, pods which some chain of calls keeps in one area, makes drafts.
+Depth-first search over colocation components, pods which some chain of calls keeps in one area, makes drafts; tabu
+repair starts from them where all leave pods out.
+
+Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989).
 """
 
 from __future__ import annotations
@@ -94,10 +97,17 @@ class _AreaRoom:
         self.left[lot] -= count
         self.fits[self._alike[lot], area] -= count
 
+    def stand(self, parts: Iterable[_AreaShare]) -> None:
+        for lot, area, count in parts:
+            self.count_in(lot, area, count)
+
+    def clear(self) -> list[_AreaShare]:
+        parts = [_AreaShare(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
+        self.stand(_AreaShare(lot, area, -count) for lot, area, count in parts)
+        return parts
+
 
 class _AreaSearch:
-    """Depth first search over components, the one with fewest areas to go to first."""
-
     def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.parts: list[tuple[_AreaShare, int]] = []
@@ -269,6 +279,165 @@ class _AreaSearch:
             self.drafts = sorted([*self.drafts, draft], key=lambda each: each[:2])[:DRAFTS]
 
 
+#: Moves made at most from one draft, steps for which pods do not go back, and moves looked at closely.
+MOVES, TENURE, CLOSE = 100, 10, 4
+
+#: What a broken pair counts, times how dear it is: at first DEAR, one more wherever no move is a gain; and what a unit
+#: of O3 counts beside that. Whole numbers, so that comparisons never depend on rounding.
+PAIR, DEAR, COST = 1000, 5, 15
+
+#: More than anything counts.
+NEVER = 2**62
+
+#: Most entries of the table of links.
+ENTRIES = 10**6
+
+
+def _tabu_repair(ground: _AreaRoom, drafts: Sequence[Sequence[_AreaShare]]) -> list[_AreaShare] | None:
+    """Find areas for all pods, beginning with drafts that leave some out; None: not found.
+
+    ``ground`` is as before in the end. Not for ``majority``.
+    """
+    sizes = np.array([len(lot.classes) for lot in ground.lots])
+    if (ground.free.sum(axis=0) < sizes @ ground.request).any() or (ground.fits.sum(axis=1) < sizes).any():
+        return None
+    if (ground.fits > 0).any(axis=0).sum() < 2 or ground.fits.size * (1 + len(ground.communication.room)) > ENTRIES:
+        return None
+    for draft in drafts:
+        ground.stand(draft)
+        found = _TabuRepair(ground).run()
+        parts = ground.clear()
+        if found:
+            return parts
+    return None
+
+
+class _TabuRepair:
+    def __init__(self, ground: _AreaRoom) -> None:
+        self.ground, self.communication = ground, ground.communication
+        self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
+        self.lots_of: dict[int, list[int]] = defaultdict(list)
+        for lot, workload in enumerate(ground.workloads):
+            self.lots_of[workload].append(lot)
+        lots, areas = ground.fits.shape
+        self.areas = np.arange(areas)
+        asked = np.where(ground.request > 0, ground.request, np.iinfo(np.int64).max).min(axis=0)
+        #: What counts as one broken pair: the least that a pod asks of a resource, and what a middling call takes of a
+        #: link.
+        self.unit = np.minimum(asked, ground.request.max(axis=0)).clip(1)
+        widths = sorted(each.bandwidth for partners in self.partners for each in partners if each.bandwidth)
+        self.width = widths[len(widths) // 2] if widths else 1
+        #: How dear it is to break pairs of a lot, the room of an area, a link.
+        self.of_lot, self.of_area, self.of_link = (
+            np.full(size, DEAR) for size in ((lots, 1), areas, len(self.communication.room))
+        )
+        #: int64, shape (lots, areas, links + 1): what one more pod takes of each link.
+        self.use = self._use()
+
+    def _use(self) -> IntArray:
+        use = np.zeros((*self.ground.fits.shape, len(self.communication.room) + 1), dtype=np.int64)
+        for lot, workload in enumerate(self.ground.workloads):
+            for each in self.communication.calls.linked[workload]:
+                for there, pods in self.communication.held[each.other].items():
+                    use[lot, self.areas, each.link[:, there]] += pods * each.bandwidth
+        return use
+
+    def run(self) -> bool:
+        state = self.ground.state
+        self._place_all()
+        shut = np.zeros(self.ground.fits.shape, dtype=np.int64)
+        for step in range(min(MOVES, state.moves)):
+            state.moves -= 1
+            state.work += 6 * STEP
+            if not self._broken():
+                return True
+            move = self._best(shut > step)
+            if move is None:
+                return False
+            lot, origin, _ = move
+            shut[lot, origin] = step + TENURE + step % 3
+        return not self._broken()
+
+    def _place_all(self) -> None:
+        ground = self.ground
+        for lot in sorted(range(len(ground.lots)), key=lambda lot: (-ground.price[lot], lot)):
+            for _ in range(ground.left[lot]):
+                self._count(lot, int(self._gains(slice(lot, lot + 1))[0].argmin()), 1)
+
+    def _count(self, lot: int, area: int, count: int) -> None:
+        self.ground.count_in(lot, area, count)
+        for each in self.partners[lot]:
+            for other in self.lots_of[each.other] if each.bandwidth else ():
+                self.use[other, self.areas, each.link[area]] += count * each.bandwidth
+
+    def _move(self, lot: int, origin: int, target: int) -> None:
+        self._count(lot, origin, -1)
+        self._count(lot, target, 1)
+
+    def _best(self, shut: BoolArray) -> tuple[int, int, int] | None:
+        into, out, breaking = self._gains(slice(None))
+        gain = into[:, None, :] - out[:, :, None]
+        gain[~(breaking & (self.ground.counts > 0))] = NEVER
+        gain[np.broadcast_to(shut[:, None, :], gain.shape)] = NEVER
+        gain[:, self.areas, self.areas] = NEVER
+        close = np.argsort(gain, axis=None, kind="stable")[:CLOSE]
+        before, least, best = self._broken(), NEVER, None
+        for number in close[gain.ravel()[close] < NEVER].tolist():
+            lot, rest = divmod(number, len(self.areas) ** 2)
+            origin, target = divmod(rest, len(self.areas))
+            pull = self.communication.pull[self.ground.workloads[lot]]
+            self._move(lot, origin, target)
+            after = self._broken() + COST * int(pull[target] - pull[origin])
+            self._move(lot, target, origin)
+            if after < least:
+                least, best = after, (lot, origin, target)
+        if best is not None:
+            if least >= before:
+                self._learn()
+            self._move(*best)
+        return best
+
+    def _learn(self) -> None:
+        """Let what is broken get dearer. Source: Morris, "The Breakout Method", AAAI 1993."""
+        pairs = (self.communication.far[self.ground.workloads] * self.ground.counts).sum(axis=1)
+        self.of_lot[pairs > 0] += 1
+        self.of_area[(self.ground.free < 0).any(axis=1)] += 1
+        self.of_link[self.communication.room < 0] += 1
+
+    def _space(self, amounts: IntArray) -> IntArray:
+        """What amounts of resources count, int64 of shape (..., resources) to shape (...)."""
+        count: IntArray = -(-amounts * PAIR // self.unit).sum(axis=-1)
+        return count
+
+    def _jam(self, amounts: IntArray) -> IntArray:
+        """What amounts beyond the capacity of links count, int64 of shape (..., links) to shape (...)."""
+        count: IntArray = -(-amounts * PAIR // self.width) @ self.of_link
+        return count
+
+    def _broken(self) -> int:
+        ground = self.ground
+        pairs = PAIR * (self.of_lot * self.communication.far[ground.workloads] * ground.counts).sum()
+        space = self.of_area @ self._space(np.maximum(0, -ground.free))
+        places = DEAR * PAIR * np.maximum(0, -ground.fits).sum()
+        return int(pairs + space + places + self._jam(np.maximum(0, -self.communication.room)))
+
+    def _gains(self, lots: slice) -> tuple[IntArray, IntArray, BoolArray]:
+        """Per lot and area what one more pod breaks and costs, what one less mends and saves, whether it mends any."""
+        ground, room = self.ground, self.communication.room
+        request, use, fits = ground.request[lots, None, :], self.use[lots, :, :-1], ground.fits[lots]
+        pairs = PAIR * self.of_lot[lots] * self.communication.far[ground.workloads[lots]]
+        over = np.maximum(0, -ground.free)
+        more = self.of_area * self._space(np.maximum(0, request - ground.free) - over)
+        less = self.of_area * self._space(over - np.maximum(0, -ground.free - request))
+        jam = np.maximum(0, -room)
+        busy = self._jam(np.maximum(0, use - room) - jam)
+        calm = self._jam(jam - np.maximum(0, -room - use))
+        into = pairs + more + busy + DEAR * PAIR * (fits <= 0)
+        out = pairs + less + calm + DEAR * PAIR * (fits < 0)
+        pull = COST * self.communication.pull[ground.workloads[lots]]
+        return into + pull, out + pull, out > 0
+
+
 @dataclass(frozen=True)
 class Way:
     """How nodes are chosen.
@@ -299,7 +468,6 @@ class Way:
 
 
 def _fill(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare], way: Way) -> list[int]:
-    """Place parts of lots on nodes of their areas; give the classes of pods without room, one entry per pod."""
     waiting = [list(reversed(lot.classes)) for lot in lots]
     by_area: dict[int, dict[int, int]] = defaultdict(dict)
     for part in parts:
@@ -359,7 +527,6 @@ class _AreaFilling:
             del self.left[lot]
 
     def _joining(self, node: int) -> int | None:
-        """The lot whose pods have most partners on the node and fit there; None where none has any."""
         best, found = (0, 0), None
         self.state.work += STEP // 10 * len(self.left)
         for lot in self.left:
@@ -381,7 +548,6 @@ class _AreaFilling:
         return found
 
     def _opening(self) -> tuple[int, int] | None:
-        """A lot to begin a node with, the one with most partners still to come, and the node; None without room."""
         coming: dict[int, int] = defaultdict(int)
         for lot, count in self.left.items():
             coming[self.lots[lot].workload] += count
@@ -450,7 +616,12 @@ def _place_by_area(state: GreedyState, lots: Sequence[_Lot], way: Way, whole: bo
 
 def drafts_of(state: GreedyState, lots: Sequence[_Lot], way: Way, whole: bool) -> list[list[_AreaShare]]:
     """What may go where, best first; under ``whole`` only what finds an area for all."""
-    drafts = _AreaSearch(_AreaRoom(state, lots, way.where)).run()
+    ground = _AreaRoom(state, lots, way.where)
+    drafts = _AreaSearch(ground).run()
+    if drafts[0][0] and not ground.communication.calls.network.majority:
+        repaired = _tabu_repair(ground, [parts for *_, parts in drafts])
+        if repaired is not None:
+            return [repaired]
     return [parts for missing, _, parts in drafts if not (missing and whole)]
 
 

@@ -207,7 +207,6 @@ def _has_started(state: GreedyState, sub: int) -> bool:
 
 
 def _start_sub_group(state: GreedyState, gang: DenseGroup, sub: int, style: Style) -> None:
-    """Place a subgroup that has nothing yet: all its pods where they fit, else at least as many as it may have (C6)."""
     part = state.dense.sub_groups[sub]
     prices = state.layout.class_prices
     dearest = sorted(part.classes, key=lambda index: (-prices[index], index))
@@ -271,7 +270,6 @@ def _fill(state: GreedyState, index: int, style: Style) -> None:
 
 
 def _nearest_first(state: GreedyState, scopes: list[int], index: int) -> Iterator[int]:
-    """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
     root = state.layout.domains.root
     for outer in _roomiest_first(state, tops(state, scopes[0], root), index):
         inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), index)

@@ -151,7 +151,6 @@ class _MakingWay:
         return False
 
     def _around(self, index: int, node: int) -> tuple[int, int]:
-        """The nodes, first and one after the last, to which tier limits let a pod of a class move from a node (C7)."""
         tree, begin, end = self.dense.domains, 0, len(self.dense.nodes)
         for scope in self.dense.scopes_of(index):
             for top in self.dense.limit_domains(scope) or ():
@@ -160,7 +159,6 @@ class _MakingWay:
         return begin, end
 
     def _may_move(self, index: int) -> bool:
-        """Whether a pod of a class may move without a look at those it calls, and at those that need it near them."""
         if index in self.dense.workload_of or (
             self.state.neighbours is not None and self.state.neighbours.needed(index)
         ):

@@ -143,9 +143,6 @@ ORDERS: tuple[SortKey, ...] = (
 def _run(
     layout: GreedyLayout, sequence: Sequence[int], style: Style, deadline: Deadline = NEVER
 ) -> tuple[GreedyState, list[int]]:
-    """Place groups one after the other, higher priority first; the state at the end, and the groups that were not made
-    ready.
-    """
     state = GreedyState(layout, even=style.even)
     failed: list[int] = []
     groups = layout.dense.groups
@@ -233,7 +230,6 @@ def _places(dense: Dense, former: Solution) -> dict[int, list[Entry]]:
 
 
 def _put_back(state: GreedyState, level: Sequence[int], places: Mapping[int, Sequence[Entry]]) -> None:
-    """Put groups of which nothing is placed back where they were, largest first, each whole or not at all."""
     prices = state.layout.class_prices
     away = [
         group
@@ -355,8 +351,6 @@ def greedy(
 
 @dataclass
 class _Chain:
-    """Runs that follow from one another: the last sequence, and the groups it left out, entirely or in part."""
-
     sequence: list[int]
     style: Style
     left_out: set[int]
@@ -536,7 +530,6 @@ class _GreedySearch:
 
 
 def _cautious(dense: Dense, deadline: Deadline) -> Solution:
-    """Place only what cannot make worse the values that come before the placed pods in the policy."""
     before = [name for name, _ in takewhile(lambda each: each[0] not in MAXIMISED, dense.criteria)]
     groups: Sequence[int] = range(len(dense.groups))
     if "locality" in before:

@@ -370,6 +370,9 @@ CALL = 6_000
 #: What looking at the zones of a node costs, in the same unit.
 ZONES = 40
 
+#: Moves between areas while areas are looked for, in all (about 0.5 milliseconds each).
+MOVES = 1_000
+
 #: Entries that the cached counts of all shapes together may have (8 bytes each).
 CACHE_ENTRIES = 16 * 10**6
 
@@ -384,6 +387,8 @@ class GreedyState(PartialSolution):
         self.layout, self.even = layout, even
         #: int64, shape (nodes,): the price of what each node has left.
         self.price = layout.prices(self.dense.free)
+        #: How often pods that call each other may still be moved while areas for them are looked for.
+        self.moves = MOVES
         #: Array elements looked at so far and :data:`STEP` per step: work, the same on every machine.
         self.work = 0
         self._changed: list[int] = []

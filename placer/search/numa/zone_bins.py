@@ -310,7 +310,6 @@ class ZoneBins:
         self.room[self.first[node] : self.first[node + 1], self.facts.zone_width :] = self.partial.free[node]
 
     def _replay(self, node: int, order: list[int]) -> bool:
-        """Say whether all are admitted; else nothing is changed."""
         kubelet, state = self.numa.kubelet(node), self.numa.start[node]
         zones = []
         for index in order:

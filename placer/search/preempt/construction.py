@@ -228,8 +228,6 @@ class Construction:
 
 
 class _Round:
-    """One choice of domains and units for all groups, then receivers."""
-
     def __init__(self, whole: Construction) -> None:
         self.whole, self.instance = whole, whole.instance
         self.free: list[_Amounts] = whole.start.tolist()
@@ -327,7 +325,6 @@ class _Round:
         return all(self.left[budget] - taken[budget] >= count for budget, count in unit.budgets.items())
 
     def _licensed(self, unit: _Disturbed, group: Group) -> bool:
-        """Whether a unit may go for a group one way or the other (D3)."""
         return self._may_be_evicted(unit, group) or (self.whole.moving and self._may_be_moved(unit, group))
 
     def _may_be_evicted(self, unit: _Disturbed, group: Group) -> bool:
@@ -386,8 +383,6 @@ class _Round:
 
 
 class _Ranking:
-    """Domains of groups of one kind, by what clearing them costs as far as that can be seen node by node."""
-
     def __init__(self, outer: _Round, domains: Sequence[Sequence[int]]) -> None:
         self.outer, self.domains = outer, domains
         self.estimates: dict[int, tuple[int, _Loss | None]] = {}
@@ -431,8 +426,6 @@ class _Ranking:
 
 
 class _InDomain:
-    """One group in one domain: pod after pod on the node where least has to go."""
-
     def __init__(self, outer: _Round, group: Group, nodes: Sequence[int]) -> None:
         self.outer, self.group, self.nodes = outer, group, nodes
         self.free: dict[int, _Amounts] = {}
@@ -495,8 +488,6 @@ class _InDomain:
 
 
 class _Receivers:
-    """Nodes for what is moved: the fullest one that takes it."""
-
     def __init__(self, whole: Construction, free: npt.NDArray[np.int64]) -> None:
         self.whole, self.free = whole, free
         totals = np.maximum(whole.start, 0).max(axis=0, initial=1)
@@ -528,7 +519,6 @@ class _Receivers:
         return found
 
     def _ranges(self, unit: _Disturbed) -> Iterator[tuple[int, int]]:
-        """Slices of the nodes of which one must hold the unit (C7)."""
         tree = self.whole.dense.domains
         name = self.whole.instance.pods[unit.pods[0]].group
         group = None if name is None else self.whole.instance.groups.get(name)

@@ -120,7 +120,6 @@ class DomainSearch:
 
     @cached_property
     def _index(self) -> int | None:
-        """The group in the arrays; None where nothing of it can be placed whatever goes."""
         return index_of(self.dense, self.group.key)
 
     @cached_property
@@ -260,7 +259,6 @@ class DomainSearch:
         return self._own if self.confined and not stays else frozenset()
 
     def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
-        """The least weight whose going leaves so much of a resource; None: there is not so much."""
         short, there = amount, []
         for name in names:
             held = 0

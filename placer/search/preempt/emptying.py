@@ -11,10 +11,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from placer.arrays.dense_builder import make_dense
@@ -44,15 +45,13 @@ _DOMAIN, _STAYS = "placer.dev/domain", "placer.dev/stays"
 
 
 class _Domain(NamedTuple):
-    name: str
-    pods: frozenset[Key]
+    """What has to go, ``pods``, and the domain's shares of it."""
 
-
-@dataclass(frozen=True)
-class _Shares:
     weight: Fraction
     units: Fraction
-    pods: Fraction
+    name: str
+    moves: Fraction
+    pods: frozenset[Key]
 
 
 def empty(
@@ -119,53 +118,51 @@ class _Emptying:
     def weights(self) -> dict[Key, int]:
         return self.instance.weights_of(self.instance.pods[key] for key in self.candidates)
 
-    def _ranked(self) -> list[tuple[_Shares, _Domain]]:
-        domains = self._domains()
-        pods = Counter(key for domain in domains for key in domain.pods)
-        owners = Counter(owner for domain in domains for owner in self._owners(domain.pods))
-        found = [(self._shares(domain, pods, owners), domain) for domain in domains]
-        return sorted(found, key=lambda each: (each[0].weight, each[0].units, each[1].name))
-
-    def _domains(self) -> list[_Domain]:
-        tree = self.instance.topology
+    def _ranked(self) -> list[_Domain]:
+        tree, none = self.instance.topology, Fraction(0)
         there = in_the_way(self.instance, (name for name in tree.hyper_nodes if tree.tier(name) == self.tier))
-        domains = (_Domain(name, _with_units(self.instance, pods)) for name, pods in there.items())
-        return [domain for domain in domains if domain.pods <= self.candidates]
-
-    def _shares(self, domain: _Domain, pods: Counter[Key], owners: Counter[object]) -> _Shares:
-        return _Shares(
-            _total(Fraction(self.weights[key], pods[key]) for key in domain.pods),
-            _total(Fraction(1, owners[owner]) for owner in self._owners(domain.pods)),
-            _total(Fraction(1, pods[key]) for key in domain.pods),
+        going = {name: _with_units(self.instance, pods) for name, pods in there.items()}
+        domains = {name: pods for name, pods in going.items() if pods <= self.candidates}
+        times = Counter(chain.from_iterable(domains.values()))
+        owners = Counter(owner for pods in domains.values() for owner in self._owners(pods))
+        return sorted(
+            _Domain(
+                sum((Fraction(self.weights[key], times[key]) for key in pods), none),
+                sum((Fraction(1, owners[owner]) for owner in self._owners(pods)), none),
+                name,
+                sum((Fraction(1, times[key]) for key in pods), none),
+                pods,
+            )
+            for name, pods in domains.items()
         )
 
     def _owners(self, pods: Collection[Key]) -> set[object]:
         """Groups that go in one unit at least, and pods of none."""
         return {self.instance.pods[key].group or key for key in pods}
 
-    def _most(self, domains: Sequence[tuple[_Shares, _Domain]]) -> int:
+    def _most(self, domains: Sequence[_Domain]) -> int:
         limit, total = self.instance.most_moves, Fraction(0)
-        for number, pods in enumerate(sorted(shares.pods for shares, _ in domains)):
-            total += pods
+        for number, moves in enumerate(sorted(domain.moves for domain in domains)):
+            total += moves
             if number == self.count or (limit is not None and total > limit):
                 return number
         return min(self.count, len(domains))
 
     # Choices
 
-    def _cheapest_first(self, domains: Sequence[tuple[_Shares, _Domain]], count: int) -> Score:
+    def _cheapest_first(self, domains: Sequence[_Domain], count: int) -> Score:
         """Try choices of so many domains; give what none of them moves less than, nothing where none can be."""
         least = math.inf
-        choices = _choices([shares.weight for shares, _ in domains], count)
+        choices = _choices([domain.weight for domain in domains], count)
         for number, (total, choice) in enumerate(choices):
             bound = math.ceil(total)
             if bound >= self._reached or number == MOST_CHOICES or self.deadline.over:
                 least = min(least, bound)
                 break
-            least = min(least, self._tried([domains[index][1] for index in choice]))
+            least = min(least, self._tried([domains[index] for index in choice]))
         moved = min(least, self._reached)
         if moved < math.inf:
-            return _least([shares for shares, _ in domains], count, int(moved))
+            return _least(domains, count, int(moved))
         self.emit(Known((Value(FREED, count - 1),), "counting"))
         return ()
 
@@ -241,12 +238,13 @@ class _Emptying:
                 self.emit(Known(moved, "exact"))
 
 
-def _least(shares: Sequence[_Shares], count: int, moved: int) -> Score:
-    """What no choice of so many domains moves less than, of shares sorted by weight: so much, and so many units."""
-    first = shares[:count]
-    cheapest = _total(each.weight for each in first) == moved  # only a choice that weighs as little can move as little
-    units = (each.units for each in first) if cheapest else sorted(each.units for each in shares)[:count]
-    return Value("moved", moved), Value("movedUnits", math.ceil(_total(units)))
+def _least(domains: Sequence[_Domain], count: int, moved: int) -> Score:
+    """What no choice of so many domains, sorted by weight, moves less than: so much, and so many units."""
+    first, none = domains[:count], Fraction(0)
+    # Only a choice that weighs as little can move as little.
+    cheapest = sum((each.weight for each in first), none) == moved
+    units = (each.units for each in first) if cheapest else sorted(each.units for each in domains)[:count]
+    return Value("moved", moved), Value("movedUnits", math.ceil(sum(units, none)))
 
 
 def _choices(shares: Sequence[Fraction], count: int) -> Iterator[tuple[Fraction, tuple[int, ...]]]:
@@ -267,10 +265,6 @@ def _choices(shares: Sequence[Fraction], count: int) -> Iterator[tuple[Fraction,
 
 def _left(allocatable: Resources, held: Resources) -> dict[str, int]:
     return {resource: max(0, amount - held[resource]) for resource, amount in allocatable.items()}
-
-
-def _total(parts: Iterable[Fraction]) -> Fraction:
-    return sum(parts, Fraction(0))
 
 
 def _with_units(instance: Instance, pods: Collection[Key]) -> frozenset[Key]:

@@ -74,7 +74,6 @@ def _less(short: Mapping[str, int], pods: Sequence[Resources]) -> dict[str, int]
 
 
 def _least(instance: Instance, keys: Sequence[Key], short: dict[str, int]) -> int | None:
-    """The least weight of some pods that have so much of each resource together; None: they have not so much."""
     weights = instance.weights_of(instance.pods[key] for key in keys)
     most = Fraction(0)
     for resource, amount in short.items():

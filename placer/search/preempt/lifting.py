@@ -207,7 +207,6 @@ def _highest_of_queues(instance: Instance) -> dict[str, int]:
 
 
 def _kept(instance: Instance, allowed: Mapping[Key, None]) -> set[Key]:
-    """Those of some pods that cannot go since others that would have to go with them may not."""
     limited = frozenset[Key]().union(*(_counted(instance, budget) for budget in instance.budgets))
     unsure = limited.union(*(_beside(group, limited, allowed) for group in instance.groups.values()))
     return {key for key in unsure & allowed.keys() if not _may_go(instance, key, allowed)}
@@ -285,7 +284,6 @@ def lift(
 
 
 def _in_trouble(lifted: Lifted) -> set[Key]:
-    """Pods that cannot be said to stay where they are, since they break a rule there by themselves."""
     dense, before = lifted.dense, lifted.before
     trouble = {key for key in lifted.pods if key not in dense.class_of}
     if trouble:
@@ -470,7 +468,6 @@ class _Lifter:
         self.lifted_groups.append(self._as_one(keys))
 
     def _beyond_limits(self, group: Group) -> bool:
-        """Whether what runs spans more than C7 allows already."""
         tree = self.before.topology
         scopes = [(group.topology, group.bound)]
         scopes += [(group.policies[part.policy].topology, part.bound) for part in group.sub_groups]

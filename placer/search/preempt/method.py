@@ -138,7 +138,6 @@ class _Search:
         return plan_to(self.instance, state, disturbed)
 
     def _by_units(self, kept: Placement, lacking: Sequence[Group]) -> None:
-        """Construct again and again, where some units that go in the best plan do not."""
         until, source = self.deadline.part(UNITS_SHARE), random.Random(self.options.seed)
         state = after(self.instance, kept, set()) if kept.bindings else self.instance
         groups = [state.groups[group.key] for group in lacking]
@@ -155,7 +154,6 @@ class _Search:
             stay, failed = (staying, 0) if better_now else (stay, failed + 1)
 
     def _rest(self) -> None:
-        """Bind what else fits once the best plan is carried out."""
         disturbed = set[Key]()
         state = after(self.instance, self.best.placement, disturbed)
         if state.pending:

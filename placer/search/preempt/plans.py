@@ -93,7 +93,6 @@ def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> 
 
 
 def _carried_out(disruption: Disruption) -> bool:
-    """Whether steps can be taken; what comes early may be what others would have to come before (C12)."""
     instance = disruption.instance
     limited = instance.network is not None or any(queue.capability for queue in instance.queues.values())
     if not limited and not any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values()):

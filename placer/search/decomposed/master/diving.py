@@ -112,7 +112,6 @@ def _fill(
 
 
 def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> ColumnSum:
-    """Things that lie in the block as a whole, negative, by the square of their volume."""
     total = ColumnSum()
     for key, column in master.columns.items():
         spot = key[-1]
@@ -155,7 +154,6 @@ def _layout(measured: MeasuredInstance, values: Mapping[Key, int]) -> HomeLayout
 
 
 def _spots(values: Mapping[Key, int], prefix: tuple[object, ...]) -> list[CommonDomain]:
-    """A spot per thing, from the columns whose key is the prefix and a spot."""
     found: list[CommonDomain] = []
     for key, value in values.items():
         if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):

@@ -36,7 +36,6 @@ Rows: TypeAlias = defaultdict[int, Linear]
 
 
 def _add(rows: Rows, content: Iterable[tuple[int, int]], column: IntVar | None) -> None:
-    """Add pods by shape to rows, as often as a variable says where there is one."""
     for shape, count in content:
         if column is None:
             rows[shape].constant += count
