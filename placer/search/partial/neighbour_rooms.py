@@ -72,7 +72,7 @@ class NeighbourRooms:
         if self._kinds[index] < 0:
             return
         for number, owns, meant in self._repulsions.get(index, ()):
-            self._repelling[number].count_in(
+            self._repelling[number].note(
                 int(self._domain(self.neighbours.repulsions[number])[node]), count, owns, meant
             )
         if index in self._attractions:
