@@ -218,7 +218,7 @@ class AreaAssignment:
         """Part an AppGroup over equal nodes with the fewest calls between two of them; ``even``: no part far above the
         mean.
         """
-        pods = [index for index in self.classes[app] for _ in range(self.dense.classes[index].size)]
+        pods = list(self.dense.each_pod(self.classes[app]))
         request = self.dense.requests[pods]
         mean = np.minimum(widest, -(-request.sum(axis=0) // parts) + request.max(axis=0) - 1)
         model = cp_model.CpModel()

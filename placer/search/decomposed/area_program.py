@@ -160,14 +160,11 @@ class AreaProgram:
             for _ in range(point[use.column]):
                 node = slots[use.area, use.size].pop()
                 for pod in np.flatnonzero(use.part).tolist():
-                    pods = waiting.setdefault(use.graph.classes[pod], self._pods(use.graph.classes[pod]))
+                    pods = waiting.setdefault(use.graph.classes[pod], self.dense.each_pod(use.graph.classes[pod]))
                     for _ in range(int(use.part[pod])):
                         index = next(pods)
                         found[index, node] = found.get((index, node), 0) + 1
         return found
-
-    def _pods(self, classes: Sequence[int]) -> Iterator[int]:
-        return (index for index in classes for _ in range(self.dense.classes[index].size))
 
 
 def _scarce(room: IntArray, graphs: Sequence[CallingPods]) -> list[int]:

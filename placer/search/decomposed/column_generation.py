@@ -212,7 +212,8 @@ class _ColumnGeneration:
     def _placed(self, dense: Dense, filled: IntArray) -> Solution:
         """A filling may have more pods of a shape than there are, or than their queue takes."""
         problem, solution = self.problem, self.problem.held.copy()
-        pods = [_pods(dense, classes) for classes in problem.classes]
+        # Those that are bound first are at the end.
+        pods = [list(dense.each_pod(classes))[::-1] for classes in problem.classes]
         room = [room for _, room in problem.queues]
         for node, shape, most in self._spots(filled):
             asked = [(row, amounts[shape]) for row, (amounts, _) in enumerate(problem.queues) if shape in amounts]
@@ -230,7 +231,3 @@ class _ColumnGeneration:
             for node in itertools.islice(nodes[filling.kind], many):
                 for shape in np.flatnonzero(filling.pods).tolist():
                     yield node, shape, int(filling.pods[shape])
-
-
-def _pods(dense: Dense, classes: Sequence[int]) -> list[int]:
-    return [index for index in classes for _ in range(dense.classes[index].size)][::-1]

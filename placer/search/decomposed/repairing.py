@@ -130,9 +130,7 @@ def _solver(task: RepairTask, budget: Budget, most: int) -> cp_model.CpSolver:
 
 
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:
-    free = task.dense.free.astype(np.float64)
-    for (index, node), count in task.start.items():
-        free[node] -= task.dense.classes[index].request * count
+    free = task.dense.free_beside(task.start).astype(np.float64)
     room = (free / np.maximum(task.dense.free.max(axis=0, initial=0), 1)).min(axis=1) if free.shape[1] else free[:, :0]
     units, number = np.unique(task.dense.span_leaf, return_inverse=True)
     order = np.argsort(np.argsort(-np.bincount(number.reshape(-1), weights=room.reshape(-1))))

@@ -197,18 +197,11 @@ class PackingProgram:
 
     def _in_queues(self, gang: PackedGang) -> tuple[int, ...]:
         dense = self._problem.dense
-        taken = [0] * len(dense.queue_rows)
-        for index in dense.groups[gang.group].classes:
-            for row, amount in dense.rows_of[index]:
-                taken[row] += amount * dense.classes[index].size
-        return tuple(taken)
+        return tuple(dense.queued((index, dense.classes[index].size) for index in dense.groups[gang.group].classes))
 
     def _queue_rows(self, found: Mapping[int, tuple[IntVar, tuple[PackedGang, ...]]]) -> None:
         dense = self._problem.dense
-        held = [0] * len(dense.queue_rows)
-        for (index, _), count in self._problem.held.items():
-            for number, amount in dense.rows_of[index]:
-                held[number] += amount * count
+        held = dense.queued((index, count) for (index, _), count in self._problem.held.items())
         required = [self._in_queues(gang) for gang in self.gangs if gang.required]
         for number, row in enumerate(dense.queue_rows):
             taken = held[number] + sum(each[number] for each in required)

@@ -200,9 +200,7 @@ def make_packing_problem(
 
 
 def _room(dense: Dense, held: Solution, shapes: tuple[tuple[Request, int], ...]) -> dict[int, Request]:
-    free = dense.free.copy()
-    for (index, node), count in held.items():
-        free[node] -= count * dense.classes[index].request
+    free = dense.free_beside(held)
     fits = np.zeros(len(dense.nodes), dtype=bool)
     for request, mask in shapes:
         fits |= dense.masks[mask] & (free >= np.array(request)).all(axis=1)
@@ -255,7 +253,8 @@ class _PackingReader:
     def _gang(self, number: int, *, required: bool) -> PackedGang | None:
         """None where pods of it may be left or run, or more than room and the tree ties them."""
         group = self._dense.groups[number]
-        if not self._needs_all(number) or not all(map(self._plain, group.classes)) or self._runs(group):
+        needs_all = group.need_weight == self._dense.weight_of(group.classes)
+        if not needs_all or not all(map(self._plain, group.classes)) or self._runs(group):
             return None
         homes = self._homes(group.scope)
         if homes == LEAF and any(map(self._is_narrower(group), self._sub_groups(group))):
@@ -326,11 +325,6 @@ class _PackingReader:
     def _plain(self, index: int) -> bool:
         one = self._dense.classes[index]
         return not one.tied and index not in self._dense.workload_of and bool(one.request.any())
-
-    def _needs_all(self, number: int) -> bool:
-        dense, group = self._dense, self._dense.groups[number]
-        classes = (dense.classes[index] for index in group.classes)
-        return group.need_weight == sum(one.weight * one.size for one in classes)
 
     def _content(self, classes: Iterable[int]) -> Content:
         counts = Counter[int]()
