@@ -164,7 +164,6 @@ class _VolumeBounds:
         return total
 
     def _left(self, reached: Reached) -> FloatArray:
-        """Room by each measure; asked for one priority after another, each time with those before it."""
         known, left = self._after
         if not reached or reached[: len(known)] != known:
             known, left = (), self.room.astype(np.float64)
@@ -237,8 +236,6 @@ class _Bins:
 
 
 class _OpenedBounds:
-    """Fewest empty nodes, and empty domains, that hold so much placed weight; ``volume`` has no daemons."""
-
     def __init__(self, volume: _VolumeBounds) -> None:
         self.volume, self.dense = volume, volume.alone.dense
         self._last: dict[str, tuple[dict[int, int] | None, int]] = {}

@@ -63,7 +63,6 @@ def usable(request: IntArray, free: IntArray) -> IntArray:
 
 
 def _most_per(request: IntArray, resource: int, other: int) -> Fraction | None:
-    """None where the resource comes without the other one."""
     asking = request[request[:, resource] > 0][:, [resource, other]]
     if (asking[:, 1] == 0).any():
         return None

@@ -33,15 +33,11 @@ AppParts: TypeAlias = tuple[CallingPods, IntArray]
 
 
 class _Size(NamedTuple):
-    """Requests of a part, of the resources that may run out, and the masks of its pods."""
-
     request: tuple[int, ...]
     masks: tuple[int, ...]
 
 
 class _Use(NamedTuple):
-    """A part of an AppGroup in an area, and the column that says how often."""
-
     graph: CallingPods
     area: int
     part: IntArray
@@ -110,7 +106,6 @@ class AreaProgram:
         return None if point is None else self._read([round(each) for each in point])
 
     def _lay_out(self, area: int) -> bool:
-        """False: too many ways."""
         uses = grouped(self.uses, attrgetter("area")).get(area, [])
         sizes = sorted({each.size for each in uses}, reverse=True)
         slots: dict[_Size, dict[int, int]] = {size: {} for size in sizes}

@@ -225,7 +225,6 @@ def _one(
 
 
 def _nodes(state: GreedyState, shape: int, fit: IntArray, count: int, begin: int, reuse: bool) -> Chosen:
-    """Take nodes by what they leave over once they are filled; the last one is chosen for the rest that is left."""
     places = np.flatnonzero(fit)
     able = fit[places]
     price = state.layout.shapes[shape].price
@@ -267,7 +266,6 @@ def _level(room: IntArray, able: IntArray, price: int, count: int) -> IntArray:
 def _leaf_by_leaf(
     state: GreedyState, shape: int, fit: IntArray, count: int, begin: int, touched: Collection[int], reuse: bool
 ) -> Chosen:
-    """As few further leaves as will do: those touched already, the roomiest, and for the rest the tightest."""
     layout = state.layout
     end = begin + len(fit)
     first, last = int(layout.leaf_number[begin]), int(layout.leaf_number[end - 1])

@@ -129,7 +129,6 @@ def _place_blocks(
 
 
 def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int, int]:
-    """Those that need fewest others near them (C12), subgroups with the lowest limit, those that take most."""
     depth = max((state.depth(index) for index, _ in block.items), default=0)
     price = sum(state.layout.class_prices[index] * count for index, count in block.items)
     top = int(state.layout.domains.tier.max())

@@ -458,7 +458,6 @@ class _GreedySearch:
             self.offer(state.solution())
 
     def _affordable(self, work: int) -> int:
-        """So much work, or what can be done of it in the time that is left, at the pace of the runs so far."""
         spent = time.monotonic() - self.began
         # Without a deadline nothing depends on the clock.
         return work if self.deadline.left == inf else min(work, int(self.work * self.deadline.left / max(spent, 1e-3)))

@@ -62,8 +62,6 @@ def misstated(instance: Instance, placement: Placement) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Crowd:
-    """The new pods of a node of which its kubelet aligns something; ``places`` are of the bindings in the plan."""
-
     pods: Mapping[Key, Pod]
     name: str
     node: NumaNode

@@ -282,7 +282,6 @@ class ZoneBins:
         return any(self._replay(node, order) for order in orders)
 
     def _in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> list[list[int]]:
-        """Pods that come take the place of the last one that goes, or are first, or last."""
         order = list(self.order.get(node, ()))
         place = len(order)
         for index in gone:

@@ -142,8 +142,6 @@ class Contraction:
 
 
 class _DomainPods:
-    """What becomes of the pods: those ``near`` are of groups with pods in the domain, ``others`` the nodes beyond."""
-
     def __init__(
         self, whole: Contraction, names: frozenset[str], others: Collection[str], near: Collection[GroupKey]
     ) -> None:

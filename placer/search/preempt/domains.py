@@ -272,7 +272,6 @@ class DomainSearch:
         return None if short > 0 else int(total)
 
     def _least(self, names: Sequence[str], until: Deadline) -> tuple[Score | None, Placement | None]:
-        """What has to go in a domain at least, where that is proved; and what goes in its contraction."""
         small = self.contraction.around(names)
         lifted = lift(small, self.contraction.candidates & small.pods.keys(), self._unit_sizes(small))
         options = SearchOptions(until, seed=self.seed)

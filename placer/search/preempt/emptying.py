@@ -119,21 +119,22 @@ class _Emptying:
         return self.instance.weights_of(self.instance.pods[key] for key in self.candidates)
 
     def _ranked(self) -> list[_Domain]:
-        tree, none = self.instance.topology, Fraction(0)
+        tree = self.instance.topology
         there = in_the_way(self.instance, (name for name in tree.hyper_nodes if tree.tier(name) == self.tier))
         going = {name: _with_units(self.instance, pods) for name, pods in there.items()}
         domains = {name: pods for name, pods in going.items() if pods <= self.candidates}
         times = Counter(chain.from_iterable(domains.values()))
         owners = Counter(owner for pods in domains.values() for owner in self._owners(pods))
-        return sorted(
-            _Domain(
-                sum((Fraction(self.weights[key], times[key]) for key in pods), none),
-                sum((Fraction(1, owners[owner]) for owner in self._owners(pods)), none),
-                name,
-                sum((Fraction(1, times[key]) for key in pods), none),
-                pods,
-            )
-            for name, pods in domains.items()
+        return sorted(self._shared(name, pods, times, owners) for name, pods in domains.items())
+
+    def _shared(self, name: str, pods: frozenset[Key], times: Counter[Key], owners: Counter[object]) -> _Domain:
+        none = Fraction(0)
+        return _Domain(
+            sum((Fraction(self.weights[key], times[key]) for key in pods), none),
+            sum((Fraction(1, owners[owner]) for owner in self._owners(pods)), none),
+            name,
+            sum((Fraction(1, times[key]) for key in pods), none),
+            pods,
         )
 
     def _owners(self, pods: Collection[Key]) -> set[object]:
@@ -151,7 +152,6 @@ class _Emptying:
     # Choices
 
     def _cheapest_first(self, domains: Sequence[_Domain], count: int) -> Score:
-        """Try choices of so many domains; give what none of them moves less than, nothing where none can be."""
         least = math.inf
         choices = _choices([domain.weight for domain in domains], count)
         for number, (total, choice) in enumerate(choices):
@@ -239,7 +239,6 @@ class _Emptying:
 
 
 def _least(domains: Sequence[_Domain], count: int, moved: int) -> Score:
-    """What no choice of so many domains, sorted by weight, moves less than: so much, and so many units."""
     first, none = domains[:count], Fraction(0)
     # Only a choice that weighs as little can move as little.
     cheapest = sum((each.weight for each in first), none) == moved
@@ -330,7 +329,6 @@ def _takes_pods(node: Node) -> bool:
 
 
 def _opened(node: Node) -> Node:
-    """A node that takes pods, though none that does not tolerate everything."""
     taints = (*node.taints, Taint(_DOMAIN, "", "NoSchedule"))
     return node if _takes_pods(node) else replace(node, ready=True, unschedulable=False, taints=taints)
 

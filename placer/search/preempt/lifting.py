@@ -370,7 +370,6 @@ class _Lifter:
             self._unready(group, keys)
 
     def _lone(self, name: GroupKey, keys: list[Key]) -> None:
-        """Pods in no group, all of one priority: each goes alone unless told, and equal ones are counted."""
         priority, size = self.before.pods[keys[0]].unit_priority, self.unit_sizes.get(keys[0], 1)
         pending = [each for key in keys for each in self._wait(key, name, move=True)]
         self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))

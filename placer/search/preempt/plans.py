@@ -32,7 +32,6 @@ def plan_of(lifted: Lifted, solution: Solution) -> Placement:
 
 
 def _renamed(lifted: Lifted, targets: Mapping[Key, str], gone: Iterable[Key]) -> Iterator[tuple[Key, str]]:
-    """The copies that are placed are counted, and pods that go take their places, another than their own if any."""
     class_of = lifted.dense.class_of
     places: dict[int, list[str]] = defaultdict(list)
     for key, node in targets.items():

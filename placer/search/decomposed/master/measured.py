@@ -254,7 +254,6 @@ class _Measurer:
         return MeasuredScope(limit, one.wanted, pods, volume, sizes)
 
     def _least(self, scope: int) -> int:
-        """Least pods times tier: the tier of running pods, else the lowest one."""
         one, tree = self.dense.scopes[scope], self.dense.domains
         if not one.wanted:
             return 0

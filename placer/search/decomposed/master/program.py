@@ -166,7 +166,6 @@ class MasterProgram:
         return self.measured.dense.domains.within(spot.domains[0], outer.domains[0])
 
     def _column(self, key: Key, most: int) -> int | None:
-        """None where it is known to be 0."""
         known = self.known.get(key)
         if blocks_of(key) in self.settled and not known:
             return None
@@ -325,7 +324,6 @@ class MasterProgram:
     def _cut_groups(
         self, number: int, spot: CommonDomain, groups: int, leaves: Sequence[tuple[ArcFlow, dict[int, ColumnSum]]]
     ) -> None:
-        """``leaves`` has the pods next to the items of each leaf."""
         kind = self.measured.kinds[number]
         touched = ColumnSum().add(-self._leaves(kind.whole, spot), groups)
         pods = {size: ColumnSum().add(-count, groups) for size, count in kind.loose if size}

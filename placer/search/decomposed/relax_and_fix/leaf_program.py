@@ -222,7 +222,6 @@ class PackingProgram:
         self.model.add(LinearExpr.sum([solver_form(each) for each in room]) >= solver_form(row) + row.constant)
 
     def _demand(self) -> Rows:
-        """All pods that have no place; where gangs may be left out nothing is fixed yet."""
         demand: Rows = defaultdict(Linear)
         for packed, bundle in self._packed.values():
             _add(demand, bundle[0].demand.items(), packed)

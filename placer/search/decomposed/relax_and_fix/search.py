@@ -118,7 +118,6 @@ class _RelaxAndFix:
         return choice.chosen() if self._solve(choice, 3.0) else None
 
     def _nowhere(self, state: PackingState) -> set[ItemKind]:
-        """Kinds of items that no leaf holds even if it is empty: a pool cannot tell."""
         for kind in sorted(+state.left):
             known = kind in self._somewhere or kind in self._impossible
             if not known and not self._fits_somewhere(kind, state):
