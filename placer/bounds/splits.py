@@ -16,7 +16,6 @@ Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993).
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -94,14 +93,13 @@ class CallingPods:
 
 
 def _make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
-    types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
-    for index in classes:
+    def kind(index: int) -> tuple[int, bytes, int]:
         one = dense.classes[index]
-        types[dense.workload_of[index], one.request.tobytes(), one.mask].append(index)
+        return dense.workload_of[index], one.request.tobytes(), one.mask
+
+    types = grouped(classes, kind)
     members = [tuple(each) for each in types.values()]
-    workloads: dict[int, list[int]] = defaultdict(list)
-    for number, (workload, _, _) in enumerate(types):
-        workloads[workload].append(number)
+    workloads = grouped(range(len(types)), [workload for workload, _, _ in types].__getitem__)
     matrix = np.zeros((len(members), len(members)), dtype=np.int64)
     for call in calls:
         matrix[np.ix_(workloads.get(call.origin, []), workloads.get(call.destination, []))] += 1

@@ -242,9 +242,7 @@ class AreaAssignment:
         return Split(len(pairs) - round(solver.objective_value), split)
 
     def _calling(self, pods: Sequence[int]) -> Iterable[tuple[int, int]]:
-        at: dict[int, list[int]] = defaultdict(list)
-        for position, index in enumerate(pods):
-            at[self.dense.workload_of[index]].append(position)
+        at = grouped(range(len(pods)), lambda position: self.dense.workload_of[pods[position]])
         for call in self.network.calls:
             yield from ((one, other) for one in at.get(call.origin, ()) for other in at.get(call.destination, ()))
 

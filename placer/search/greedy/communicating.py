@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placer.arrays.symmetry import grouped
 from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
 from placer.search.partial import Partner
 
@@ -124,9 +125,7 @@ class _AreaSearch:
 
     def _components(self) -> list[Component]:
         lots = range(len(self.ground.lots))
-        of_workload: dict[int, list[int]] = defaultdict(list)
-        for lot in lots:
-            of_workload[self.ground.workloads[lot]].append(lot)
+        of_workload = grouped(lots, self.ground.workloads.__getitem__)
         component_of = {lot: {lot} for lot in lots}
         for workload, mine in of_workload.items():
             for partner in self.communication.calls.partners[workload]:
@@ -316,9 +315,7 @@ class _TabuRepair:
     def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
-        self.lots_of: dict[int, list[int]] = defaultdict(list)
-        for lot, workload in enumerate(ground.workloads):
-            self.lots_of[workload].append(lot)
+        self.lots_of = grouped(range(len(ground.lots)), ground.workloads.__getitem__)
         lots, areas = ground.fits.shape
         self.areas = np.arange(areas)
         asked = np.where(ground.request > 0, ground.request, np.iinfo(np.int64).max).min(axis=0)
@@ -367,7 +364,7 @@ class _TabuRepair:
     def _count(self, lot: int, area: int, count: int) -> None:
         self.ground.count_in(lot, area, count)
         for each in self.partners[lot]:
-            for other in self.lots_of[each.other] if each.bandwidth else ():
+            for other in self.lots_of.get(each.other, ()) if each.bandwidth else ():
                 self.use[other, self.areas, each.link[area]] += count * each.bandwidth
 
     def _move(self, lot: int, origin: int, target: int) -> None:

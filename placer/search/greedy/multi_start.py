@@ -15,6 +15,7 @@ import numpy as np
 
 from placer.arrays import Counts, Dense, Solution, score_solution
 from placer.arrays.dense_neighbours import SpreadRow
+from placer.arrays.symmetry import grouped
 from placer.base.deadline import NEVER, Budget, Deadline
 from placer.problem.placement import MAXIMISED
 from placer.search.greedy.backtrack import Effort, force
@@ -204,10 +205,8 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
         return solution
     state, effort = GreedyState(GreedyLayout(dense), solution), Effort(deadline, LOOKS)
     majority = dense.network is not None and dense.network.majority
-    by_priority: dict[int, list[int]] = defaultdict(list)
-    for index, group in enumerate(dense.groups):
-        by_priority[group.priority].append(index)
-    places = _places(dense, former or Solution())
+    by_priority = grouped(range(len(dense.groups)), lambda group: dense.groups[group].priority)
+    places = grouped((former or Solution()).in_order(), lambda entry: dense.classes[entry[0]].group)
     before = -1
     # What is added can be a near callee of what was too far from all others.
     while before < 0 or (majority and before < sum(state.placed)):
@@ -220,13 +219,6 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
 
 #: A class, a node and how many pods of the class are there.
 Entry = tuple[int, int, int]
-
-
-def _places(dense: Dense, former: Solution) -> dict[int, list[Entry]]:
-    found: dict[int, list[Entry]] = defaultdict(list)
-    for index, node, count in former.in_order():
-        found[dense.classes[index].group].append((index, node, count))
-    return found
 
 
 def _put_back(state: GreedyState, level: Sequence[int], places: Mapping[int, Sequence[Entry]]) -> None:

@@ -20,9 +20,10 @@ import numpy.typing as npt
 from placer.arrays.amounts import SAFE, NodeAmounts, Scale
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.eligibility import Eligibility
+from placer.arrays.symmetry import grouped
 from placer.base.deadline import NEVER, Deadline
 from placer.base.quantity import Resources
-from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod
+from placer.problem import Constraints, Group, Instance, Key, Pod
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.search.preempt.domain_sets import alike, group_domains, index_of
@@ -187,10 +188,8 @@ class Construction:
         return found
 
     def _together(self, standing: Outcome) -> Iterator[tuple[Iterable[tuple[Key, ...]], Group | None, int | None]]:
-        by_group: dict[GroupKey | None, list[Key]] = defaultdict(list)
-        for key in sorted(self.candidates):
-            by_group[self.instance.pods[key].group].append(key)
-        for name, keys in by_group.items():
+        pods = self.instance.pods
+        for name, keys in grouped(sorted(self.candidates), lambda key: pods[key].group).items():
             group = None if name is None else self.instance.groups.get(name)
             if group is None:
                 yield ((key,) for key in keys), None, None

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense
+from placer.arrays.symmetry import grouped
 from placer.problem import Group, GroupKey, Instance
 
 __all__ = ["alike", "group_domains", "index_of", "is_confined", "label_keys"]
@@ -73,9 +74,6 @@ def _able(instance: Instance, dense: Dense, index: int) -> npt.NDArray[np.bool_]
 
 
 def _by_label(instance: Instance, keys: Sequence[str], names: Sequence[str]) -> Iterator[list[str]]:
-    found: dict[tuple[str, ...], list[str]] = {}
-    for name in names:
-        labels = instance.nodes[name].labels
-        if all(key in labels for key in keys):
-            found.setdefault(tuple(labels[key] for key in keys), []).append(name)
-    yield from found.values()
+    labels = {name: instance.nodes[name].labels for name in names}
+    labelled = [name for name in names if all(key in labels[name] for key in keys)]
+    yield from grouped(labelled, lambda name: tuple(labels[name][key] for key in keys)).values()

@@ -6,10 +6,11 @@ that, so the rest has to be evicted. The cheapest share of it, by weight, is a b
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
+from placer.arrays.symmetry import grouped
 from placer.base.quantity import Resources
 from placer.problem import Group, Instance, Key
 from placer.problem.placement import LOSSES, Score, Value
@@ -43,10 +44,7 @@ def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
 
 
 def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
-    found: dict[int, list[Key]] = defaultdict(list)
-    least = least_priorities(instance)
-    for key in may_be_disturbed(instance, highest):
-        found[least[key]].append(key)
+    found = grouped(may_be_disturbed(instance, highest), least_priorities(instance).__getitem__)
     return sorted(((priority, keys) for priority, keys in found.items() if priority < highest), reverse=True)
 
 

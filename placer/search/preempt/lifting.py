@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
+from placer.arrays.symmetry import grouped
 from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.instance import DisruptionBudget
@@ -435,9 +436,7 @@ class _Lifter:
     def _parts(
         self, group: Group, left: Group, keys: Iterable[Key], stuck: Collection[Key]
     ) -> tuple[tuple[LiftedPart, ...], dict[int, int]]:
-        by_part: dict[int | None, list[Key]] = defaultdict(list)
-        for key in sorted(keys):
-            by_part[self.before.pods[key].sub_group].append(key)
+        by_part = grouped(sorted(keys), lambda key: self.before.pods[key].sub_group)
         parts, ready = [], defaultdict[int, int](int)
         for index, sub in enumerate(left.sub_groups):
             policy, pods = group.policies[sub.policy], tuple(by_part.pop(index, ()))

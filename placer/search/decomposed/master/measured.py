@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,10 +90,7 @@ class MeasuredInstance:
     @cached_property
     def leaves(self) -> dict[int, list[int]]:
         """Block to its leaves."""
-        tree, found = self.dense.domains, defaultdict(list)
-        for leaf in np.unique(self.dense.leaf):
-            found[int(tree.parent[leaf])].append(int(leaf))
-        return dict(found)
+        return grouped(np.unique(self.dense.leaf).tolist(), lambda leaf: int(self.dense.domains.parent[leaf]))
 
     def subs_of(self, kind: int) -> dict[int, list[list[int]]]:
         """Group of a kind to its subgroups, per part of the kind."""

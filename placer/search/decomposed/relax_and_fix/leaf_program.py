@@ -17,6 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, LinearExpr
 
+from placer.arrays.symmetry import grouped
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Content,
@@ -105,10 +106,7 @@ class PackingProgram:
 
     def _pool(self) -> None:
         apart = {node for leaf in self.leaves for node in self._problem.leaves[leaf]}
-        nodes: dict[int, list[int]] = defaultdict(list)
-        for node in self.state.kind_of:
-            if node not in apart:
-                nodes[int(self._region[node])].append(node)
+        nodes = grouped((node for node in self.state.kind_of if node not in apart), self._region.tolist().__getitem__)
         for region in sorted(nodes):
             self._fill(region, nodes[region], self._in_region[region])
 
@@ -149,11 +147,8 @@ class PackingProgram:
         return held
 
     def _no_more_than_left(self) -> None:
-        columns: dict[ItemKind, list[IntVar]] = defaultdict(list)
-        for (_, kind), column in self.items.items():
-            columns[kind].append(column)
-        for kind, mine in columns.items():
-            self.model.add(LinearExpr.sum(mine) <= self._left[kind])
+        for kind, mine in grouped(self.items, lambda each: each[1]).items():
+            self.model.add(LinearExpr.sum([self.items[each] for each in mine]) <= self._left[kind])
 
     def _most(self, kind: int) -> Counter[int]:
         most = Counter[int]()
@@ -348,17 +343,12 @@ class PackingProgram:
 
     def filled(self) -> Iterator[tuple[int, Filling]]:
         """Filling of each node of the pool, in tree order within a region and kind."""
-        nodes: dict[int, list[int]] = defaultdict(list)
-        for node in self.state.kind_of:
-            nodes[int(self._region[node])].append(node)
+        nodes = grouped(self.state.kind_of, self._region.tolist().__getitem__)
         for region in sorted(nodes):
             yield from self._nodes_filled(region, nodes[region])
 
     def _nodes_filled(self, where: int, nodes: Iterable[int]) -> Iterator[tuple[int, Filling]]:
-        by_kind: dict[int, list[int]] = defaultdict(list)
-        for node in sorted(nodes, reverse=True):
-            by_kind[self.state.kind_of[node]].append(node)
-        for kind, waiting in by_kind.items():
+        for kind, waiting in grouped(sorted(nodes, reverse=True), self.state.kind_of.__getitem__).items():
             for filling, column in self._filled.get((where, kind), ()):
                 for _ in range(self._solver.value(column)):
                     yield waiting.pop(), filling

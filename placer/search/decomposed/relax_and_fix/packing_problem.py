@@ -7,7 +7,7 @@ content and one loose pod.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from placer.arrays import Dense, DenseGroup, DenseSubGroup, Solution, placed_by_class
+from placer.arrays.symmetry import grouped
 from placer.search.exact.node_sets import Request, maximal_fillings
 
 __all__ = [
@@ -121,11 +122,8 @@ class PackingProblem:
     @cached_property
     def leaves(self) -> dict[int, tuple[int, ...]]:
         """Leaf domain to its nodes with room, in tree order; nodes in no HyperNode are in none."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for node in sorted(self.room):
-            if int(self.dense.leaf[node]) != self.dense.domains.root:
-                found[int(self.dense.leaf[node])].append(node)
-        return {leaf: tuple(nodes) for leaf, nodes in found.items()}
+        found, root = grouped(sorted(self.room), self.dense.leaf.tolist().__getitem__), self.dense.domains.root
+        return {leaf: tuple(nodes) for leaf, nodes in found.items() if leaf != root}
 
     @cached_property
     def homed(self) -> dict[int, tuple[HomedPods, PackedGang]]:

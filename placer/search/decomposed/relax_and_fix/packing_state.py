@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
+from placer.arrays.symmetry import slots_of
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Filling,
@@ -64,9 +65,7 @@ class PackingState:
         for kind in items:
             for shape, count in kind.content:
                 wanted[shape] += count
-        slots: dict[int, list[int]] = defaultdict(list)
-        for node, shape, count in self._dealt(filled, wanted):
-            slots[shape] += [node] * count
+        slots = slots_of((shape, node, count) for node, shape, count in self._dealt(filled, wanted))
         found = list(self.fixed.get(leaf, ()))
         for kind in items:
             places = Counter((slots[shape].pop(), shape) for shape, count in kind.content for _ in range(count))

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from threading import Event
 
 from placer.arrays import Dense, Solution
+from placer.arrays.symmetry import grouped, slots_of
 from placer.base.deadline import Budget
 from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
@@ -173,9 +174,7 @@ class _RelaxAndFix:
 
     def _batches(self, state: PackingState) -> list[list[int]]:
         tree = self.problem.dense.domains
-        siblings: dict[int, list[int]] = defaultdict(list)
-        for leaf in self.problem.leaves:
-            siblings[int(tree.parent[leaf])].append(leaf)
+        siblings = grouped(self.problem.leaves, lambda leaf: int(tree.parent[leaf]))
         parents = sorted(siblings)
         self.chance.shuffle(parents)
         found: list[list[int]] = []
@@ -272,7 +271,8 @@ class _RelaxAndFix:
         program = PackingProgram(state, [gang for gang, _ in whole])
         if not self._solve(program, 5.0):
             return None
-        slots = self._slots(program)
+        filled = ((shape, node, count) for node, filling in sorted(program.filled()) for shape, count in filling)
+        slots = slots_of(filled)
         homes = program.homes()
         dealer = _Dealer(self.problem)
         tree, scopes, groups = self.problem.dense.domains, self.problem.dense.scopes, self.problem.dense.groups
@@ -289,14 +289,6 @@ class _RelaxAndFix:
             dealer.loose(part, slots, homes.get(part.scope))
         return Solution(Counter(self.problem.held) + dealer.found, self.problem.held.order)
 
-    @staticmethod
-    def _slots(program: PackingProgram) -> dict[int, list[int]]:
-        slots: dict[int, list[int]] = defaultdict(list)
-        for node, filling in sorted(program.filled()):
-            for shape, count in filling:
-                slots[shape] += [node] * count
-        return slots
-
 
 def _kinds(gang: PackedGang) -> set[ItemKind]:
     return {kind for kind, _ in gang.items}
@@ -309,10 +301,7 @@ class _Dealer:
 
     def items(self, gang: PackedGang, items: Sequence[FixedItem]) -> None:
         for (_, classes), item in zip(gang.items, items, strict=True):
-            places: dict[int, list[int]] = defaultdict(list)
-            for node, shape, count in item.places:
-                places[shape] += [node] * count
-            self._deal(classes, places)
+            self._deal(classes, slots_of((shape, node, count) for node, shape, count in item.places))
 
     def loose(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> None:
         tree = self._problem.dense.domains
