@@ -15,8 +15,7 @@ from placer.base.errors import ClusterError
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.paths import segment
 from placer.passes.cluster.writing.binding import pod_path
-from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
-from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, write_upstream_pod_group_status
 from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import GroupKey
