@@ -165,7 +165,7 @@ class _World:
         if self.group is None:
             return None
         state = GreedyState(GreedyLayout(self.arrays))
-        return self._judged(state.solution(), "search") if squeeze_in(state, self.group, Effort(looks)) else None
+        return self._judged(state.solution(), "search") if squeeze_in(state, self.group, Effort(most=looks)) else None
 
     def _asked_cp(self, deadline: Deadline) -> tuple[bool | None, Solution | None]:
         from placer.search.exact.readiness import ready_solution
@@ -223,10 +223,10 @@ class _World:
         from placer.search.milp.method import search
 
         told: list[Event] = []
-        seconds = min(SECONDS, deadline.left)
-        if seconds <= 0:
+        until = min(deadline, Deadline.within(SECONDS), key=lambda each: each.at)
+        if until.over:
             return None
-        search(self.arrays, SearchOptions(seconds=seconds), told.append)
+        search(self.arrays, SearchOptions(until), told.append)
         need = sum(group.need_weight for group in self.arrays.groups)
         if any(isinstance(each, BoundFound) and each.criterion == 0 and each.bound < need for each in told):
             return False

@@ -15,7 +15,6 @@ from functools import partial
 from ortools.sat.python import cp_model
 
 from placer.arrays import Solution
-from placer.base.deadline import Deadline
 from placer.problem import GroupKey
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import MAXIMISED
@@ -406,7 +405,7 @@ def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
 class _DisturbingSearch:
     def __init__(self, lifted: Lifted, options: SearchOptions, emit: Emit) -> None:
         self.lifted, self.dense, self.options, self.emit = lifted, lifted.dense, options, emit
-        self.deadline = Deadline.within(options.seconds)
+        self.deadline = options.deadline
         self.solution = options.hint or lifted.dense.solution(lifted.standing)
         self.reached: list[int] = []
 

@@ -12,7 +12,6 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution, beats, score_solution
-from placer.base.deadline import Deadline
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.bounds.lp import lp_bounds
 from placer.problem.placement import MAXIMISED
@@ -226,7 +225,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     Parameters
     ----------
     options
-        Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
+        Limits, threads, seed and a solution to start from. With one worker and no deadline the same input gives
         the same events.
     emit
         Gets every better solution at once, and every bound.
@@ -251,25 +250,6 @@ def safe_bound(bound: float, maximised: bool) -> int:
     return math.floor(bound + slack) if maximised else math.ceil(bound - slack)
 
 
-class _Limits:
-    def __init__(self, options: SearchOptions) -> None:
-        self.deadline = Deadline.within(options.seconds)
-        self._work = options.work
-        self.spent = 0.0
-
-    @property
-    def seconds(self) -> float:
-        return self.deadline.left
-
-    @property
-    def work(self) -> float:
-        return math.inf if self._work is None else self._work - self.spent
-
-    @property
-    def over(self) -> bool:
-        return self.seconds <= 0 or self.work <= 0
-
-
 class ExactSearch:
     """One search: the best solution so far, the model of the round, and how many values are proved."""
 
@@ -278,7 +258,7 @@ class ExactSearch:
 
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
-        self.limits = _Limits(options)
+        self.limits = options.budget
         self.solution = options.hint or Solution()
         self.values = score_solution(dense, self.solution)
         self.told: tuple[int, ...] | None = None
@@ -290,7 +270,7 @@ class ExactSearch:
         """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
-        for bound in lp_bounds(self.dense, self.values, Deadline.within(self.limits.seconds * 0.1)):
+        for bound in lp_bounds(self.dense, self.values, self.limits.deadline.part(0.1)):
             self._tell(bound)
         budget = FIRST_BUDGET
         while True:
@@ -382,7 +362,7 @@ class ExactSearch:
         model.hint(self.solution)
         solver, watch = self._solver(budget), _SolutionWatch(self, model, name)
         status = solver.solve(model.proto, watch)
-        self.limits.spent += solver.response_proto.deterministic_time
+        self.limits.spend(solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             raise SolverFault(f"{solver.status_name(status)} while {name} is decided")
         if status == cp_model.UNKNOWN:
