@@ -22,6 +22,7 @@ from placer.passes.cluster.reading.gang_record import (
     RejectedWorkload,
     UnansweredPods,
     digests,
+    mark,
     packed,
     read_record,
 )
@@ -35,7 +36,6 @@ from placer.passes.cluster.reading.rejections import (
     unsteady,
     waiting_workloads,
 )
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.views import PodView, Rejection, WorkloadKey, is_rejection
 from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.problem import GroupKey

@@ -17,10 +17,10 @@ from placer.passes.cluster.reading.gang_record import (
     RecordedGangs,
     UnansweredPods,
     digests,
+    mark,
     packed,
     read_record,
 )
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.problem import GroupKey
