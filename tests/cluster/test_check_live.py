@@ -144,23 +144,6 @@ def test_passes_for_some_namespaces_work_with_the_rights_in_these(
     assert deployed.api.get("/api/v1/namespaces/tenant/pods/theirs")["spec"].get("nodeName") is None
 
 
-def test_of_a_namespace_without_rights_a_pass_says_which(
-    deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = composed(tmp_path, "base", "namespace-rights", components=["namespaces"])
-    deployed.kubectl("apply", "-k", str(folder))
-    deployed.api.create(node("n1"), live_pod("theirs", namespace="tenant", cpu=1))
-    config = deployed.kubeconfig("placer")
-    words = ["run", "--kubeconfig", config, "--method=greedy", "--settle=0", "--namespaces=tenant"]
-    assert main(words) == 6
-    assert "nothing is bound without the right to create pods/binding" in capsys.readouterr().err
-    code, told = checked(capsys, "--kubeconfig", config, "--namespaces=tenant")
-    missing = str(Right("", "pods/binding", "create", "tenant"))
-    (found,) = (each for each in told["checks"] if each["object"] == missing)
-    assert (code, found["state"]) == (6, "failed")
-    assert "deploy/namespace-rights" in found["action"]
-
-
 def test_every_overlay_is_among_them() -> None:
     assert set(OVERLAYS) == {"base", *(f"overlays/{each.name}" for each in (DEPLOY / "overlays").iterdir())}
 

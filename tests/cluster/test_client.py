@@ -19,7 +19,7 @@ import urllib3
 from placer.base.errors import ClusterError, UsageError
 from placer.base.version import __version__
 from placer.passes.cluster import Client
-from placer.passes.cluster.reading.client import Busy, Response, ServerClock, TooLong, Unanswered, listed, server_time
+from placer.passes.cluster.reading.client import Busy, Response, ServerClock, TooLong, listed, server_time
 from placer.passes.cluster.reading.credentials import Account, Credentials
 from placer.passes.cluster.reading.views import ObjectView
 
@@ -104,17 +104,6 @@ def test_every_request_names_placer_and_is_heard_of() -> None:
             list(client.follow("/api/v1/pods", {"watch": "1"}, lambda _: None))
     assert script.agents == {f"placer/{__version__}"}
     assert heard == [("GET", "/api", 200), ("POST", "/apis", 200), ("GET", "/api/v1/pods?watch=1", 401)]
-
-
-def test_a_request_without_an_answer_is_heard_of() -> None:
-    heard: list[int] = []
-    with serving(FINE) as script:
-        pass
-    with asking(script) as client:
-        client.heard.append(lambda _method, _url, status, _seconds: heard.append(status))
-        with pytest.raises(Unanswered):
-            client.send("POST", "/apis", {})
-    assert heard == [0]
 
 
 @pytest.mark.parametrize("status", [404, 410])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,46 +187,6 @@ def test_one_right_less_is_told_and_the_others_are_used(
     failed = [each for each in json.loads(capsys.readouterr().out)["checks"] if each["state"] == "failed"]
     assert [each["object"].split(".")[0] for each in failed] == [f"patch {resource}"]
     assert main(arguments) == 0  # a pass without controllers needs none of it
-
-
-def test_measurements_that_cannot_be_used_are_findings_and_end_nothing(shop: Api, run: Pass) -> None:
-    hand_over(shop)
-    data = {key("n1", "n2"): "seven", key("n2", "n1"): "7"}
-    shop.call(
-        "PATCH",
-        "/api/v1/namespaces/default/configmaps/measured",
-        {"data": data},
-        "application/merge-patch+json",
-    )
-    told = run()
-    assert told["troubles"] == []
-    assert any(each.startswith("NetperfValue") for each in told["findings"])
-    assert shop.get(HYPER_NODE)["status"]["nodeCount"] == 2
-
-
-def test_objects_without_a_spec_are_findings_and_end_nothing(shop: Api, run: Pass) -> None:
-    """The definitions of all three kinds let them be so."""
-    kinds = {
-        "AppGroup": "appgroup.diktyo.x-k8s.io/v1alpha1",
-        "NetworkTopology": "networktopology.diktyo.x-k8s.io/v1alpha1",
-        "HyperNode": "topology.volcano.sh/v1alpha1",
-    }
-    for kind, version in kinds.items():
-        shop.create({"apiVersion": version, "kind": kind, "metadata": {"name": "empty"}})
-    told = run()
-    assert told["troubles"] == []
-    assert "NetworkTopology default/empty: spec.configmapName is missing: nothing is written" in told["findings"]
-    assert told["written"] >= len(PATHS)
-
-
-def test_a_dry_run_writes_nothing(
-    shop: Api, deployed: Deployed, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    before = versions(shop)
-    words = ["--dry-run", "--controllers", "HyperNode", "--save", str(tmp_path)]
-    assert main(["run", "--kubeconfig", deployed.kubeconfig("placer"), *words]) == 0
-    assert json.loads(capsys.readouterr().out)["controllers"]["written"] == 0
-    assert versions(shop) == before
 
 
 FORGED = {

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from placer.base.errors import ClusterError, UsageError
+from placer.base.errors import ClusterError
 from placer.cli import main
 from placer.passes.cluster import Client
 from placer.passes.cluster.reading import credentials
@@ -150,17 +150,6 @@ def test_a_token_that_stays_refused_is_told_and_asked_no_more_than_once(server: 
     with pytest.raises(ClusterError, match="401 Unauthorized"):
         watched(client)
     assert server.tokens == ["two"] * 3
-
-
-def test_a_second_refusal_is_told(server: Doorkeeper, tmp_path: Path) -> None:
-    """The file has another token, and it is no better."""
-    token = tmp_path / "token"
-    token.write_text("one")
-    client = Client.connect(kubeconfig(tmp_path, server.url, {"tokenFile": str(token)}))
-    token.write_text("three")
-    server.known = set()
-    assert client.send("POST", "/api/v1/pods", {}).status == 401
-    assert server.tokens == ["one", "three"]
 
 
 def test_a_token_file_that_is_away_is_told_and_read_when_it_is_back(server: Doorkeeper, tmp_path: Path) -> None:
@@ -316,24 +305,6 @@ def test_a_plug_in_that_fails_is_told(
     assert f"kubeconfig {tmp_path}/config, context me: the plug-in of its user" in said
     assert "process returned 1. log in first" in said
     assert server.asked == []
-
-
-def test_a_plug_in_that_is_not_installed_is_told(
-    server: Doorkeeper, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    user = {"exec": {"apiVersion": EXEC, "command": "no-such-plug-in"}}
-    assert main(["check", "--kubeconfig", kubeconfig(tmp_path, server.url, user)]) == 6
-    assert "No such file or directory: 'no-such-plug-in'" in capfd.readouterr().err
-    assert server.asked == []
-
-
-def test_a_user_whose_plug_in_is_not_written_as_it_must_be_is_a_matter_of_the_file(
-    server: Doorkeeper, tmp_path: Path
-) -> None:
-    path = kubeconfig(tmp_path, server.url, {"token": "one"})
-    Path(path).write_text(Path(path).read_text().replace('"contexts"', '"other"'))
-    with pytest.raises(UsageError, match="kubeconfig"):
-        Client.connect(path)
 
 
 def test_a_certificate_that_is_refused_is_read_anew_though_its_file_has_the_same_name() -> None:

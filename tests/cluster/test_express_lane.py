@@ -182,15 +182,6 @@ def test_what_the_search_finds_is_beside_what_was_bound(unproved: None, monkeypa
     assert len(result.placement.bindings) == 6
 
 
-def test_where_there_is_no_search_nothing_is_taken() -> None:
-    instance = instance_of(node("n1", cpu=4), mine("p0", cpu=1))
-    for options in ({"method": "greedy"}, {"method": "auto"}):  # what the greedy says is proved
-        taking = Taking(instance, "p0")
-        result = solve(instance, time_limit=20, workers=1, meanwhile=taking, **options)  # type: ignore[arg-type]
-        assert result.placement is not None
-        assert (taking.asked, len(result.placement.bindings)) == (0, 1)
-
-
 @pytest.mark.parametrize(
     ("end", "termination"),
     [(ProcessEnd.KILLED, Termination.TIME), (ProcessEnd.INTERRUPTED, Termination.INTERRUPTED)],
@@ -393,22 +384,6 @@ def test_a_stop_while_a_search_runs_ends_it(unproved: None, slow: Slow) -> None:
     assert done.report.interrupted
     assert done.result is not None
     assert done.result.termination is Termination.INTERRUPTED
-
-
-def test_what_was_bound_is_told_where_nothing_is_decided(
-    unproved: None, slow: Slow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = Seen([node("n1", cpu=8), *HARD, live_pod("small", cpu=1)])
-
-    def broken(*_: Any) -> Any:
-        assert server.is_bound.wait(_NEVER)
-        raise ClusterError("broken")
-
-    monkeypatch.setattr(process, "run_apart", broken)
-    done = Pass(PassOptions(time_limit=None, workers=1, every=60.0), LoopMemory(arrivals=Arrivals()))
-    with pytest.raises(ClusterError, match="broken"):
-        run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
-    assert [gang.key.name for gang in done.bound.gangs] == ["small"]
 
 
 def test_a_loop_waits_for_no_kubelet_and_a_pass_alone_does() -> None:

@@ -15,7 +15,6 @@ from placer.kube.manifests import from_documents, validate
 from placer.passes.cluster.reading.field_filter import list_reader
 from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import documents_in, kept
-from tests.support import instance_of
 
 INSTANCES = Path(__file__).parent.parent.parent / "instances"
 
@@ -164,29 +163,6 @@ def test_of_managed_fields_the_last_time_is_kept() -> None:
         "name": "n1",
         "annotations": {"placer.dev/updated": "2026-01-01T00:00:09Z"},
     }
-
-
-def test_a_time_that_is_none_is_a_finding() -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
-    bound = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p"},
-        "spec": {"nodeName": "n1", "containers": [{"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]},
-    }
-    amounts = [{"name": name, "capacity": "4"} for name in ("cpu", "memory")]
-    topology = {
-        "apiVersion": "topology.node.k8s.io/v1alpha2",
-        "kind": "NodeResourceTopology",
-        "metadata": {"name": "n1", "annotations": {"placer.dev/updated": "yesterday"}},
-        "attributes": [{"name": "topologyManagerPolicy", "value": "restricted"}],
-        "zones": [{"name": "node-0", "type": "Node", "resources": amounts}],
-    }
-    found = [
-        each.message for each in instance_of(node, bound, topology).findings if "placer.dev/updated" in each.message
-    ]
-    expected = "found yesterday, expected a time such as 2026-01-31T12:00:00Z"
-    assert found == [f"NodeResourceTopology n1: annotation placer.dev/updated: {expected}"]
 
 
 def test_an_unknown_key_of_a_policy_is_kept_to_be_refused() -> None:

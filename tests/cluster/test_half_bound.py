@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import replace
@@ -104,43 +103,10 @@ def test_none_at_all_is_empty() -> None:
     assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs()
 
 
-NOON = "2026-01-01T12:00:00+00:00"
-NO_ZONE = "2026-01-01T12:00:00"
-MOVED = {"madeBy": "me", "since": NOON, "until": NOON}
-
-
 def disturbed(**told: Any) -> dict[str, str]:
     """A record whose part of what was disturbed somebody has written by hand."""
     text = json.dumps({"evictions": [], "held": None, "reservations": []} | told).encode()
     return packed({}) | {"disruption": b64encode(gzip.compress(text)).decode()}
-
-
-@pytest.mark.parametrize(
-    "edited",
-    [
-        disturbed(evictions=[[NO_ZONE, 1]]),
-        disturbed(evictions=[[NOON, "many"]]),
-        disturbed(evictions=[[NOON, -1]]),
-        disturbed(held=MOVED | {"until": NO_ZONE, "pods": [], "victims": []}),
-        disturbed(held=MOVED | {"pods": [["default", "a"]], "victims": []}),
-        disturbed(held=MOVED | {"pods": [], "victims": [], "shapes": [[["default", "a"], "no hex"]]}),
-        disturbed(reservations=[MOVED | {"moved": [[["default", "a"], ["uid", "owner", "n1", "{}"]]]}]),
-        packed({}) | {"disruption": b64encode(gzip.compress(b"[]")[:10] + b"\xff" * 20).decode()},
-        packed({}) | {"gangs": b64encode(gzip.compress(b'[{"group": ["", "default", "a"]}]')).decode()},
-        packed({}) | {"gangs": b64encode(gzip.compress(b"[" + b" " * 2**25 + b"]")).decode()},  # who had our token
-    ],
-)
-def test_one_that_was_edited_by_hand_counts_as_absent_and_is_named(edited: dict[str, str]) -> None:
-    document = {"metadata": {"resourceVersion": "4"}, "binaryData": edited}
-
-    class Server:
-        def get(self, *_: object) -> Response:
-            return Response(200, json.dumps(document).encode())
-
-    found = read_record(Server(), "placer", "placer-gangs")
-    (why,) = found.unread
-    assert re.search(r"configmaps/placer-gangs, key \w+: found .*, expected a record that placer wrote$", why)
-    assert (found.gangs, found.disruption) == ({}, RecordedDisruption())
 
 
 class Ledger:
@@ -321,24 +287,6 @@ def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_r
         "the record of gangs under way has no room for 6 gangs of namespace attack that are half-bound or were rolled"
         " back: they count as any other"
     ]
-
-
-def test_how_often_others_were_rolled_back_keeps_no_gang_from_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is worth knowing, and no more: who has gangs in hundreds of namespaces rolled back takes nothing by it."""
-    room_for(monkeypatch, 2)
-    theirs = {
-        GroupKey("scheduling.volcano.sh", f"n{number}", name): GangRecord(NOW, rolled_back=1, until=NOW)
-        for number in range(20)
-        for name in "ab"
-    }
-    documents = [each for key in theirs for each in of(key.namespace, *gang(key.name, 2))]
-    made = world(*documents, *gang("y", 3))
-    mine_only = tuple(each for each in plan(made).batches if each.gangs == (key("y"),))
-    found = recorded_before(made.instance, BindingPlan(mine_only), theirs, {}, NOW)
-    assert found.plan.dropped == {}
-    assert found.gangs[key("y")].size == 3
-    assert 1 <= len(found.gangs) - 1 < 20
-    assert sum(1 for each in found.troubles if "has no room for" in each) == len({each.namespace for each in theirs})
 
 
 def test_a_gang_that_is_rolled_back_and_begun_again_is_still_known_to_have_been() -> None:

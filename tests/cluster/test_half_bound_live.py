@@ -11,15 +11,13 @@ import pytest
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
-from tests.cluster.faults import PODS, half_bound, recreate, steal
-from tests.cluster.passes import Passes, bound, gang, leaves, overfull
+from tests.cluster.faults import PODS, half_bound, steal
+from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
-from tests.support import Document, node, pod_group
+from tests.support import Document, node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
-
-GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 
 
 def refusing(*pods: str) -> Callable[[str, str, int], Spoil | None]:
@@ -126,38 +124,6 @@ def test_what_earlier_passes_bound_goes_too(cluster: Api, passes: Passes, proxy:
     assert set(bound(cluster)) == {"lone"}
 
 
-@pytest.mark.exhaustive
-def test_one_whose_missing_pod_is_gone_is_still_told(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 3))
-    proxy.rule = refusing("train-2")
-    passes(code=6)
-    cluster.delete(f"{PODS}/train-2")
-    for _ in range(2):
-        told = passes(code=6)
-        (found,) = half_bound(told).values()
-        assert (found["bound"], found["reason"]) == (2, "2 of minMember 3 placed (2 before, 0 new)")
-        (condition,) = cluster.get(f"{GROUPS}/train")["status"]["conditions"]
-        assert condition["type"] == "Unschedulable"
-        assert condition["message"].startswith("half-bound: 2 of 3 run since ")
-        assert condition["message"].endswith(" unless it is complete; 2 of minMember 3 placed (2 before, 0 new)")
-    with_short_patience(passes, code=0)
-    assert terminating(cluster) == {"train-0", "train-1"}
-    assert passes()["unfinished"] == []
-
-
-def test_a_tenants_pod_with_a_node_of_its_own_beats_no_priority(cluster: Api, passes: Passes) -> None:
-    """Room for one pod of 4: the gang's second one, or another user's of high priority."""
-    first, second = gang("half", 2, cpu=4)[1:]
-    notes = {"placer.dev/bound-by": "placer", "placer.dev/numa-zones": "node-0"}
-    first["metadata"]["annotations"] = {**first["metadata"].get("annotations", {}), **notes}
-    first["spec"]["nodeName"] = "n1"
-    cluster.create(node("n1"), pod_group("half", minMember=2), high())
-    cluster.create(first, second, urgent("urgent", cpu=4))
-    told = passes()
-    assert (told["unfinished"], told["incomplete"]) == ([], [])
-    assert set(bound(cluster)) == {"half-0", "urgent"}
-
-
 def test_what_placer_bound_itself_comes_before_every_priority(cluster: Api, passes: Passes, proxy: Proxy) -> None:
     cluster.create(node("n1"), *gang("half", 2, cpu=4))
     proxy.rule = refusing("half-1")
@@ -169,37 +135,6 @@ def test_what_placer_bound_itself_comes_before_every_priority(cluster: Api, pass
     assert told["unfinished"] == ["PodGroup default/half"]
     assert set(bound(cluster)) == {"half-0", "half-1"}
     assert dict(recorded(cluster).gangs) == {}
-
-
-def test_a_gang_that_was_made_anew_under_its_name_is_not_half_bound(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("half", 2, cpu=4))
-    proxy.rule = refusing("half-1")
-    passes(code=6)
-    _, first, second = gang("half", 2, cpu=4)
-    recreate(cluster, second)
-    recreate(cluster, {**first, "spec": {**first["spec"], "nodeName": "n1"}})
-    cluster.create(high())
-    cluster.create(urgent("urgent", cpu=4))
-    proxy.rule = nothing
-    assert passes()["unfinished"] == []
-    assert set(bound(cluster)) == {"half-0", "urgent"}
-
-
-def test_nothing_is_deleted_of_a_gang_that_was_completed_meanwhile(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 2))
-    done: list[str] = []
-
-    def completed(method: str, path: str, times: int) -> Spoil | None:
-        if (method, path) == ("GET", PODS) and not done:
-            done.append(path)
-            cluster.bind("default", "train-1", "n1")
-        return refusing("train-1")(method, path, times)
-
-    proxy.rule = completed
-    told = passes("--roll-back")
-    assert (told["gangs"]["bound"], told["gangs"]["rolledBack"]) == (1, 0)
-    assert terminating(cluster) == set()
-    assert len(bound(cluster)) == 2
 
 
 def test_nor_of_one_that_was_completed_between_the_last_look_and_the_deletion(
@@ -222,64 +157,3 @@ def test_nor_of_one_that_was_completed_between_the_last_look_and_the_deletion(
     assert told["gangs"]["rolledBack"] == 0
     assert terminating(cluster) == set()
     assert len(bound(cluster)) == 2
-
-
-def test_without_the_right_to_delete_it_stays_and_is_told(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 2))
-
-    def rule(method: str, path: str, times: int) -> Spoil | None:
-        return Spoil(403) if method == "DELETE" else refusing("train-1")(method, path, times)
-
-    proxy.rule = rule
-    told = passes("--roll-back", code=6)
-    (found,) = half_bound(told).values()
-    assert (found["bound"], found["reason"]) == (1, "it could not be rolled back: 403 spoilt")
-    assert bound(cluster) == {"train-0": "n1"}
-
-
-def test_without_a_record_nothing_is_bound(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 2))
-    proxy.rule = lambda method, path, _times: Spoil(403) if "configmaps" in path and method == "POST" else None
-    told = passes(code=6)
-    assert "the record of half-bound gangs: 403" in told["error"]
-    assert bound(cluster) == {}
-
-
-def test_room_that_a_half_bound_gang_can_use_is_left_to_it(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    """Two of its pods are not bound, and another scheduler takes the node of one: no pass uses the other one's."""
-    cluster.create(*leaves(2, 4, cpu=4), *gang("half", 4, tier=1, cpu=4))
-    proxy.rule = refusing("half-2", "half-3")
-    passes(code=6)
-    where = set(bound(cluster).values())
-    rack = sorted(where)[0].rpartition("-")[0]
-    first, second = sorted({f"{rack}-{number:02d}" for number in range(4)} - where)
-    thief = steal(cluster, "thief", first, cpu=4)
-    proxy.rule = nothing
-    cluster.create(*gang("more", 3, cpu=4), *gang("new", 2, cpu=4), live_pod("lone", cpu=4))
-    for _ in range(2):
-        told = passes(code=6)
-        assert told["unfinished"] == ["PodGroup default/half"]
-        assert second not in bound(cluster).values()
-        (found,) = cluster.get(f"{PODS}/half-2")["status"]["conditions"]
-        assert found["message"].endswith(", 1 too few")  # the room that is held is its own
-    assert len(bound(cluster)) == 3 + 4  # the other rack is full
-    cluster.delete(f"{PODS}/{thief.pod.name}")
-    passes()
-    assert {bound(cluster)[f"half-{number}"] for number in (2, 3)} == {first, second}
-    assert dict(recorded(cluster).gangs) == {}
-    assert overfull(cluster) == []
-
-
-def test_and_to_others_once_patience_with_it_is_over(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(*leaves(1, 4, cpu=4), *gang("half", 4, tier=1, cpu=4))
-    proxy.rule = refusing("half-2", "half-3")
-    passes(code=6)
-    free = sorted({f"n-00-{number:02d}" for number in range(4)} - set(bound(cluster).values()))
-    steal(cluster, "thief", free[0], cpu=4)
-    proxy.rule = nothing
-    cluster.create(live_pod("lone", cpu=4))
-    passes(code=6)
-    assert "lone" not in bound(cluster)
-    assert with_short_patience(passes, code=0)["gangs"]["rolledBack"] == 1
-    assert bound(cluster)["lone"] == free[1]
-    assert terminating(cluster) == {"half-0", "half-1"}

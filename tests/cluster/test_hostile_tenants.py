@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from typing import Any
@@ -14,18 +13,15 @@ from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.writing import rolling_back, status_writer
 from placer.passes.cluster.writing.lease import NoElection
-from placer.passes.cluster.writing.rolling_back import roll_back
 from placer.passes.cluster.writing.status_writer import StatusReport
 from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import GroupKey, Key
-from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
 
 EVIL = "evil"
-NETWORK_TOPOLOGY = "networktopology.diktyo.x-k8s.io/v1alpha1"
 WORKLOAD = {"kind": "Deployment", "apiVersion": "apps/v1", "name": "p", "selector": "p"}
 
 
@@ -314,14 +310,3 @@ def test_whether_we_may_is_asked_before_each_gang_that_goes_back(monkeypatch: py
 
 def test_a_pass_that_is_to_end_rolls_no_further_gang_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rolled_back(monkeypatch, half("a/1", "a/2", "a/3"), most=2) == ["a/1", "a/2"]
-
-
-def test_a_list_that_was_forgotten_meanwhile_is_begun_again_where_a_gang_goes_back() -> None:
-    documents = [node("n1"), pod_group("a", minMember=2), mine("a-0", group="a"), mine("a-1", group="a")]
-    path = "/api/v1/namespaces/default/pods"
-    server = ListServer({path: [mine("a-0", group="a"), mine("a-1", group="a")]}, page=1)
-    server.first = [Response(410, json.dumps({"message": "forgotten"}).encode())]
-    key = GroupKey("scheduling.volcano.sh", "default", "a")
-    found = roll_back(server, snapshot_of(documents), GangOutcome(key, GangState.HALF_BOUND))  # type: ignore[arg-type]
-    assert (found.state, found.reason) == (GangState.ROLLED_BACK, "")
-    assert server.asked.count(path) == 4

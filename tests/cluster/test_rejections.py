@@ -22,7 +22,6 @@ from placer.passes.cluster.reading.gang_record import (
     RejectedWorkload,
     UnansweredPods,
     digests,
-    packed,
     read_record,
 )
 from placer.passes.cluster.reading.rejections import (
@@ -195,20 +194,6 @@ def test_clocks_of_kubelets_that_are_ahead_have_no_rejection_count_twice() -> No
     assert (again[JOB].times, again[JOB].until) == (2, at(56 + 120))
 
 
-def test_the_oldest_is_forgotten_whenever_it_was_heard_of() -> None:
-    """One clock is far ahead and is heard first; what it says is remembered, and counts once."""
-    there = [rejection("n0", 100)]
-    known = remembered({}, there, 300, NOW)
-    there += [rejection(f"n{number}", number) for number in range(1, 8)]
-    known = remembered(known, there, 300, at(8))
-    assert known[JOB].times == 1
-    there.append(rejection("n8", 105))
-    known = remembered(known, there, 300, at(72))
-    assert (known[JOB].times, "n0" in known[JOB].nodes) == (2, True)
-    for seconds in range(77, 180, 5):
-        assert remembered(known, there, 300, at(seconds)) == known
-
-
 def test_it_is_forgotten_an_hour_after_it_might_be_tried() -> None:
     known = remembered({}, [rejection("n1", -1), rejection("n2", -1)], 300, NOW)
     assert remembered(known, [], 300, at(60 + 3600)) == known
@@ -369,10 +354,3 @@ def test_the_record_keeps_it() -> None:
     kept = ledger.data
     assert write_record(ledger, "placer", "placer-gangs", written, {}, known) is written
     assert ledger.data is kept
-
-
-@pytest.mark.parametrize("data", [{}, {key: text for key, text in packed({}).items() if key != "rejected"}])
-def test_a_record_of_before_has_none(data: dict[str, str]) -> None:
-    ledger = Ledger()
-    ledger.data = data
-    assert read_record(ledger, "placer", "placer-gangs") == RecordedGangs({}, "7")
