@@ -17,11 +17,12 @@ from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.problem import Instance, PodState
 from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import documents_in, snapshot_of
+from tests.cluster.test_any_object import odd
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
+from tests.netdocs import REGION, ZONE, network_topology
 from tests.support import Document, hyper_node, node, pod, pod_group, policy, queue
 
-REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 #: Words that any cluster has, and so tell nothing.
 COMMON = {"default", "default-scheduler", "nt-default", "linux", "windows", "placer", "UserDefined", ""}
 
@@ -84,172 +85,13 @@ def test_the_decision_is_the_same(path: str) -> None:
     assert [each.code for each in one.findings] == [each.code for each in other.findings]
 
 
-def secret(word: str) -> str:
-    return f"acme-{word}"
-
-
-def test_every_field_with_a_name_is_replaced() -> None:
-    """One of each, all of them with acme in it."""
-    name = secret
-    documents: list[Document] = [
-        node(name("node"), labels={"team": name("label")}),
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name("ns")}},
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": name("priority")},
-            "value": 7,
-        },
-        hyper_node(name("leaf"), 1, nodes=(name("node"),), tier_name=name("tier")),
-        pod_group(
-            name("group"),
-            namespace=name("ns"),
-            minMember=1,
-            minTaskMember={name("role"): 1},
-            queue=name("queue"),
-            priorityClassName=name("priority"),
-            networkTopology={"mode": "hard", "highestTierName": name("tier")},
-            subGroupPolicy=[
-                {
-                    "name": name("policy"),
-                    "subGroupSize": 1,
-                    "labelSelector": {"matchLabels": {"team": name("label")}},
-                    "matchLabelKeys": ["team"],
-                }
-            ],
-        ),
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name("claim"), "namespace": name("ns")},
-            "spec": {"volumeName": name("volume")},
-            "status": {"phase": "Bound"},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name("volume")},
-            "spec": {
-                "claimRef": {"namespace": name("ns"), "name": name("claim"), "uid": name("uid")},
-                "nodeAffinity": {
-                    "required": {
-                        "nodeSelectorTerms": [
-                            {"matchExpressions": [{"key": "team", "operator": "In", "values": [name("label")]}]}
-                        ]
-                    }
-                },
-            },
-        },
-        live_pod(
-            name("pod"),
-            namespace=name("ns"),
-            labels={"team": name("label"), "volcano.sh/task-spec": name("role")},
-            annotations={"scheduling.k8s.io/group-name": name("group"), "volcano.sh/other": name("other")},
-            metadata={
-                "ownerReferences": [
-                    {"apiVersion": "v1", "kind": "Thing", "name": name("owner"), "uid": name("uid"), "controller": True}
-                ]
-            },
-            spec={
-                "containers": [
-                    {
-                        "name": name("container"),
-                        "image": name("image"),
-                        "ports": [{"containerPort": 1, "hostPort": 1, "hostIP": name("address")}],
-                    }
-                ],
-                "nodeSelector": {"team": name("label")},
-                "tolerations": [{"key": "dedicated", "value": name("taint")}],
-                "volumes": [{"name": name("mount"), "persistentVolumeClaim": {"claimName": name("claim")}}],
-                "priorityClassName": name("priority"),
-                "schedulerName": name("scheduler"),
-                "schedulingGates": [{"name": name("gate")}],
-                "affinity": {
-                    "podAntiAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": [
-                            {"topologyKey": "zone", "namespaces": [name("ns")], "labelSelector": {}}
-                        ]
-                    }
-                },
-            },
-            status={"phase": "Pending", "nominatedNodeName": name("node")},
-        ),
-        {
-            "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
-            "kind": "AppGroup",
-            "metadata": {"name": name("app"), "namespace": name("ns")},
-            "spec": {
-                "workloads": [
-                    {
-                        "workload": {"kind": "Deployment", "name": name("web"), "selector": name("web")},
-                        "dependencies": [{"workload": {"kind": "Deployment", "name": name("db")}}],
-                    }
-                ]
-            },
-        },
-        {
-            "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
-            "kind": "NetworkTopology",
-            "metadata": {"name": name("net"), "namespace": name("ns")},
-            "spec": {
-                "configmapName": name("map"),
-                "weights": [
-                    {
-                        "name": name("list"),
-                        "topologyList": [
-                            {
-                                "topologyKey": "topology.kubernetes.io/zone",
-                                "originList": [
-                                    {
-                                        "origin": name("z1"),
-                                        "costList": [{"destination": name("z2"), "networkCost": 3}],
-                                    }
-                                ],
-                            }
-                        ],
-                    }
-                ],
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name("map"), "namespace": name("ns")},
-            "data": {name("key"): name("value")},
-        },
-        policy(
-            network={"topology": f"{name('ns')}/{name('net')}", "weights": name("list")},
-            disruption={"protect": [{"selector": {"matchLabels": {"team": name("team")}}, "namespaces": [name("ns")]}]},
-        ),
-    ]
-    after = anonymized(snapshot_of(documents, name("scheduler")))
-    text = b"\n".join(after.items).decode() + after.scheduler_name
-    assert "acme" not in text
-    kinds = [json.loads(item)["kind"] for item in after.items]
-    assert "ConfigMap" not in kinds
-    assert len(kinds) == len(documents) - 1
-    assert [each.code for each in instance_of(after).findings] == [
-        each.code for each in instance_of(snapshot_of(documents, name("scheduler"))).findings
-    ]
-
-
 def test_measured_costs_that_decide_are_stated() -> None:
-    zones = [node(name, {REGION: "acme", ZONE: f"acme-{name}"}) for name in ("acme1", "acme2")]
     key = "netperf.p90.latency.milliseconds.origin.acme1.destination.acme2"
+    metadata = {"name": "netperf", "namespace": "default"}
     documents = [
-        *zones,
-        {
-            "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
-            "kind": "NetworkTopology",
-            "metadata": {"name": "acme", "namespace": "default"},
-            "spec": {"configmapName": "acme-measured"},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "acme-measured", "namespace": "default"},
-            "data": {key: "42"},
-        },
+        *(node(name, {REGION: "acme", ZONE: f"acme-{name}"}) for name in ("acme1", "acme2")),
+        network_topology(),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: "42"}},
         policy(network={"weights": "NetperfCosts"}),
     ]
     before, after = (instance_of(each).network for each in (snapshot_of(documents), anonymized(snapshot_of(documents))))
@@ -337,7 +179,7 @@ def planted(value: Any, key: str = "") -> Any:
         }
     if isinstance(value, list):
         return [planted(each, key) for each in value]
-    if not isinstance(value, str) or re.fullmatch(r"[+-]?[0-9.]+([eE][0-9]+)?[a-zA-Z]{0,2}", value):
+    if not isinstance(value, str) or re.fullmatch(r"[+-]?[0-9.]+([eE][0-9]+)?[a-zA-Z%]{0,2}", value):
         return value
     kept = keeps(value) if key in ("key", "topologyKey", "topologyKeys", "matchLabelKeys", "name") else value in COMMON
     return value if kept or re.fullmatch("node-[0-9]+", value) else f"{value}-{PLANTED}"
@@ -364,6 +206,16 @@ def test_a_word_that_is_planted_everywhere_is_left_nowhere(path: str) -> None:
     left = [item for item in after.items if PLANTED.encode() in item]
     assert not left
     assert values(instance_of(before)) == values(instance_of(after))
+
+
+def test_of_one_of_every_kind_no_name_is_left() -> None:
+    documents = [ours(planted(each)) for each in odd() if each["kind"] != "DaemonSet"]
+    before = snapshot_of(documents)
+    after = anonymized(before)
+    assert PLANTED.encode() not in b"".join(after.items)
+    kinds = [json.loads(item)["kind"] for item in after.items]
+    assert ("ConfigMap" in kinds, len(kinds)) == (False, len(documents) - 1)
+    assert [each.code for each in instance_of(after).findings] == [each.code for each in instance_of(before).findings]
 
 
 def test_what_was_wrong_with_an_object_is_not_told() -> None:

@@ -17,6 +17,7 @@ from tests.cluster.deployed import Deployed, refused
 from tests.cluster.held import held
 from tests.cluster.things import live_pod, numa_topology
 from tests.examples import every
+from tests.netdocs import app_group, network_topology, weights
 from tests.support import hyper_node, node, pod_group, queue
 from tests.test_deploy import DEPLOY, arguments, copies, one, rights
 from tests.test_schemas import POLICY
@@ -122,33 +123,7 @@ def test_the_account_has_the_rights_that_are_written_down_and_no_others(folder: 
 def shop(deployed: Deployed) -> Deployed:
     """Everything that placer reads, with an object of each kind."""
     deployed.apply("crds", "base", "measurements")
-    measured = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "measured"}, "data": {}}
-    costs = {
-        "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
-        "kind": "NetworkTopology",
-        "metadata": {"name": "nt-default"},
-        "spec": {"configmapName": "measured", "weights": [{"name": "UserDefined", "topologyList": []}]},
-    }
-    calls = {
-        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
-        "kind": "AppGroup",
-        "metadata": {"name": "shop"},
-        "spec": {
-            "numMembers": 1,
-            "topologySortingAlgorithm": "KahnSort",
-            "workloads": [
-                {
-                    "workload": {
-                        "kind": "Deployment",
-                        "apiVersion": "apps/v1",
-                        "namespace": "default",
-                        "name": "p",
-                        "selector": "p",
-                    }
-                }
-            ],
-        },
-    }
+    measured = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "netperf"}, "data": {}}
     gang = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
@@ -163,8 +138,8 @@ def shop(deployed: Deployed) -> Deployed:
         hyper_node("leaf", 1, nodes=("n1",)),
         numa_topology("n1", {"cpu": "4"}),
         measured,
-        costs,
-        calls,
+        network_topology(weights()),
+        app_group("shop", {"p": []}, numMembers=1),
         gang,
         {**POLICY, "spec": {"locality": "all"}},
     )

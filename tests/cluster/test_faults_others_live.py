@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.api import PATIENCE, Api
+from tests.cluster.controllers import priority_class
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, recreate, steal
 from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.things import live_pod
@@ -67,14 +68,7 @@ def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
     assert reasons == {"Scheduled", "HalfBound", "FailedScheduling"}
     # Pods of a higher priority wait now: 4 of 8 cpu are left, and the gang needs them to be of use.
     urgent = live_pod("urgent", cpu=4, spec={"priority": 1000})
-    cluster.create(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": "high"},
-            "value": 1000,
-        }
-    )
+    cluster.create(priority_class("high", 1000))
     cluster.create({**urgent, "spec": {**urgent["spec"], "priorityClassName": "high"}})
     told = passes()
     assert bound(cluster) == {"train-0": "n1", "train-1": "n1"}

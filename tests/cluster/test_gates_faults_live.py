@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cluster.api import Api
+from tests.cluster.controllers import priority_class
 from tests.cluster.fault_matrix import FAULTS
 from tests.cluster.faults import PODS, steal
 from tests.cluster.held import GATES, all_bound, gated, held, held_gang, only_nodes, read
@@ -121,8 +122,9 @@ def test_a_pass_that_is_killed_between_two_releases_is_completed(
     """One of four is released when it dies. The next pass goes on with that gang, though another is more urgent by now
     and there is no room for both.
     """
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    cluster.create(high, *(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2))
+    cluster.create(
+        priority_class("high", 1000), *(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2)
+    )
     _killed(control_plane, proxy, Cell(request_, "dropped", always=False).rule(), "--bind-workers", "1")
     first = only_nodes(cluster)
     assert (len(first), len(gated(cluster))) == (1, 3)

@@ -11,6 +11,7 @@ import pytest
 
 from placer.passes.cluster.reading.client import Client, Response
 from tests.cluster.api import Api
+from tests.cluster.controllers import priority_class
 from tests.cluster.faults import PODS, steal
 from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -77,8 +78,11 @@ def test_pods_of_both_kinds_share_the_room_of_one_pass(cluster: Api, passes: Pas
 
 def test_a_pod_with_the_gate_is_never_bound_while_it_has_it(cluster: Api, passes: Passes) -> None:
     """One that names placer itself is released in one pass and bound in the next, before what is more urgent."""
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    cluster.create(high, node("n1", cpu=2), *[held(each, scheduler="placer") for each in gang("train", 2, cpu=1)])
+    cluster.create(
+        priority_class("high", 1000),
+        node("n1", cpu=2),
+        *[held(each, scheduler="placer") for each in gang("train", 2, cpu=1)],
+    )
     told = passes(*GATES)
     assert (told["released"], bound(cluster), gated(cluster)) == (2, {}, set())
     assert told["gangs"]["released"] == 1

@@ -11,6 +11,7 @@ import pytest
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
+from tests.cluster.controllers import priority_class
 from tests.cluster.faults import PODS, half_bound, steal
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
@@ -58,15 +59,6 @@ def terminating(cluster: Api) -> set[str]:
     for name in found:
         cluster.delete(f"{PODS}/{name}")
     return found
-
-
-def high(name: str = "high") -> Document:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name},
-        "value": 1_000_000,
-    }
 
 
 def urgent(name: str, **amounts: Any) -> Document:
@@ -129,7 +121,7 @@ def test_what_placer_bound_itself_comes_before_every_priority(cluster: Api, pass
     proxy.rule = refusing("half-1")
     passes(code=6)
     proxy.rule = nothing
-    cluster.create(high())
+    cluster.create(priority_class("high", 1_000_000))
     cluster.create(urgent("urgent", cpu=4))
     told = passes()
     assert told["unfinished"] == ["PodGroup default/half"]

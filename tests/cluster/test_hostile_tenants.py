@@ -19,10 +19,10 @@ from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
 from tests.cluster.things import live_pod
+from tests.netdocs import app_group, call
 from tests.support import Document, node, pod_group
 
 EVIL = "evil"
-WORKLOAD = {"kind": "Deployment", "apiVersion": "apps/v1", "name": "p", "selector": "p"}
 
 
 def _affinity(terms: int) -> dict[str, Any]:
@@ -32,14 +32,7 @@ def _affinity(terms: int) -> dict[str, Any]:
 
 def _app_group(name: str) -> Document:
     """An AppGroup that cannot be read."""
-    depends = [{"workload": WORKLOAD, "minBandwidth": "-1"}]
-    return {
-        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
-        "kind": "AppGroup",
-        "metadata": {"name": name, "namespace": EVIL},
-        "spec": {"numMembers": 1, "topologySortingAlgorithm": "KahnSort"}
-        | {"workloads": [{"workload": WORKLOAD, "dependencies": depends}]},
-    }
+    return app_group(name, {"p": [call("p", bandwidth="-1")]}, namespace=EVIL, numMembers=1)
 
 
 def _holding(resource: str, amount: str) -> list[Document]:

@@ -14,7 +14,7 @@ from placer.cli import main
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.problem.reading import read_placement
 from tests.cluster.api import Api, Refused
-from tests.cluster.controllers import PODS
+from tests.cluster.controllers import PODS, priority_class
 from tests.cluster.deployed import Deployed
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
@@ -185,9 +185,8 @@ def test_what_earlier_passes_left_behind_is_in_every_snapshot(
     proxy.rule = lambda *_: None
     there = bound(cluster)
     cooling, (free,) = there["lost"], {"n1", "n2", "n3"} - {there["half-0"], there["lost"]}
-    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
     cluster.patch(f"{PODS}/lost/status", rejected())
-    cluster.create(urgent)
+    cluster.create(priority_class("high", 9))
     cluster.create(live_pod("urgent", cpu=8, spec={"priority": 9, "priorityClassName": "high"}))
 
     told = passes("--dry-run", "--save", str(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.cluster.api import Api, Refused
 from tests.cluster.kubelets import Admission, Kubelets, Rejection
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import hyper_node, node, pod_group
+from tests.write_openapi import TARGET, document
 
 DONE = {"status": {"phase": "Succeeded"}}
 PODS = "/api/v1/namespaces/default/pods"
@@ -50,6 +52,11 @@ def test_it_is_the_version_of_the_module(cluster: Api) -> None:
     lines = (binaries.MODULE / "go.mod").read_text().splitlines()
     wanted = next(line.split()[-1] for line in lines if "k8s.io/kubernetes v" in line)
     assert cluster.get("/version")["gitVersion"] == wanted
+
+
+def test_the_schemas_of_kinds_are_those_of_the_server(api: Api) -> None:
+    """``python -m tests.write_openapi`` writes them anew."""
+    assert json.loads(TARGET.read_text()) == document(api)
 
 
 def test_it_checks_what_a_fake_would_take(cluster: Api) -> None:

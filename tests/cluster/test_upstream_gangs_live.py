@@ -15,6 +15,7 @@ from placer.cli import main
 from placer.problem import GroupKey, Key
 from placer.problem.neighbours import DomainUnit
 from tests.cluster.api import Api
+from tests.cluster.controllers import priority_class
 from tests.cluster.passes import Passes, bound
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
@@ -123,8 +124,7 @@ def test_what_the_server_keeps_of_a_pod_group_is_read(
     cluster: Api, passes: Passes, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Topology, disruption, priority: the server fills in the priority, a class where one is named, else 0."""
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
-    cluster.create(high)
+    cluster.create(priority_class("high", 9))
     racks = {f"n{number}": {"rack": f"r{number // 2}"} for number in range(4)}
     cluster.create(*(node(name, labels, cpu=4) for name, labels in racks.items()))
     near = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
