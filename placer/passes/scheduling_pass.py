@@ -22,7 +22,7 @@ from placer.base.errors import ClusterError, NothingFound
 from placer.base.words import counted
 from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.passes.cluster.planning.disruption_plan import DisruptionReport
-from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.planning.gang_outcome import GAVE_WAY, GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import (
     given_up,
     next_to_go,
@@ -697,6 +697,7 @@ def _carry_out(
 ) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
     breaker, elector = Breaker(session.client, done.options.binding.grace, methods), done.elector
+    arrivals = done.loop.arrivals
     answered = partial(session.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
     answered()
     return breaker, execute_plan(
@@ -707,7 +708,7 @@ def _carry_out(
         done.binding,
         session.stop,
         lambda: elector.lost,
-        lambda: elector.paused,
+        lambda: elector.paused or (GAVE_WAY if arrivals is not None and arrivals.end_bindings() else None),
         answered,
         lambda: elector.left,
     )

@@ -18,7 +18,7 @@ from placer.search.numa.binding_order import aligned
 from tests.cluster.snapshots import snapshot_of
 from tests.examples import exhaustive
 from tests.numa_words import demand, numa
-from tests.support import node, pod
+from tests.support import instance_of, node, pod
 from tests.world import World, calls
 
 INSTANCES = Path(__file__).parent.parent.parent / "instances"
@@ -72,6 +72,13 @@ def test_gangs_come_one_after_another_as_they_stand_in_the_placement() -> None:
 
 def test_the_higher_priority_comes_first() -> None:
     assert shown(plan(two_gangs(priority=5), WHERE)) == ["b1 b2", "a1 a2", "lone"]
+
+
+def test_namespaces_take_turns_so_that_nobody_waits_for_all_pods_of_another() -> None:
+    keys = [Key("loud", "a1"), Key("loud", "a2"), Key("loud", "a3"), Key("quiet", "b1")]
+    instance = instance_of(node("n1", cpu=8), *(pod(each.name, namespace=each.namespace) for each in keys))
+    found = plan_bindings(instance, Placement.of(dict.fromkeys(keys, "n1")), uids(instance))
+    assert shown(found) == ["a1", "b1", "a2", "a3"]
 
 
 def test_a_pod_that_changed_drops_its_gang_and_no_other() -> None:

@@ -227,6 +227,26 @@ def test_a_search_ends_for_what_comes_and_no_sooner_than_it_may() -> None:
     assert not arrivals.end_search()  # nothing has come
 
 
+def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision() -> None:
+    clock = Clock()
+    arrivals = Arrivals(clock)
+    arrivals.begin()
+    clock.now += 3  # the decision
+    assert not arrivals.end_bindings()
+    clock.now += 2.9
+    arrivals.came()
+    assert not arrivals.end_bindings()
+    clock.now += 0.2
+    assert arrivals.end_bindings()
+    arrivals.begin()
+    assert not arrivals.end_bindings()
+    clock.now += 0.9
+    arrivals.came()
+    assert not arrivals.end_bindings()  # a second at least, however short the decision
+    clock.now += 0.2
+    assert arrivals.end_bindings()
+
+
 def test_who_makes_pods_again_and_again_does_not_end_all_searches() -> None:
     clock, ended = Clock(), []
     arrivals = Arrivals(clock)

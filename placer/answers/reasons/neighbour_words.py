@@ -27,6 +27,7 @@ class NeighbourWords:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
+        self._with_room: dict[tuple[frozenset[str], str], set[str | None]] = {}
 
     @cached_property
     def _standing(self) -> PodIndex:
@@ -40,7 +41,7 @@ class NeighbourWords:
                 found[term].append(pod)
         return found
 
-    def asked(self, pods: Iterable[Pod], code: str, roomy: Collection[str] = ()) -> Sentence:
+    def asked(self, pods: Iterable[Pod], code: str, roomy: frozenset[str] = frozenset()) -> Sentence:
         """Demands of pods by the rule of a cause, and their state; domains with ``roomy`` nodes first."""
         told = _TOLD.get(code)
         kinds = {(pod.neighbours, tuple(sorted(pod.labels.items()))): pod for pod in pods if told is not None}
@@ -55,7 +56,7 @@ class NeighbourWords:
         plain = replace(dense, neighbours=None, network=None, numa=None)
         classes = dense.groups[group].classes
         fits = np.any([plain.fits(index) > 0 for index in classes], axis=0)
-        roomy = {dense.nodes[node] for node in np.flatnonzero(fits).tolist()}
+        roomy = frozenset(dense.nodes[node] for node in np.flatnonzero(fits).tolist())
         pods = [self.instance.pods[dense.classes[index].pods[0]] for index in classes]
         said = self.asked(pods, cause.code, roomy)
         # Near others there is no room: then whoever took it there is in the way, else those who are named already.
@@ -94,7 +95,7 @@ class NeighbourWords:
 
     # Each of the following gives the sentences about one pod.
 
-    def near(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
+    def near(self, pod: Pod, roomy: frozenset[str]) -> Iterator[Sentence]:
         """C12: pods to be near."""
         for term in pod.neighbours.affinity:
             key = term.topology_key
@@ -104,7 +105,7 @@ class NeighbourWords:
             said = Sentence.joined((there, room, values))
             yield f"its pods must be in one {key} with {_meant(term.pods)}{own}: " + said
 
-    def apart(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
+    def apart(self, pod: Pod, roomy: frozenset[str]) -> Iterator[Sentence]:
         """C13: pods to be apart from, in both directions."""
         for term in pod.neighbours.anti_affinity:
             key = term.topology_key
@@ -120,23 +121,25 @@ class NeighbourWords:
                     whose = frozenset(each.key.namespace for each in owners)
                     yield Sentence.of(Owned(whose, Sentence.of(asked), _APART), held)
 
-    def spread(self, pod: Pod, roomy: Collection[str]) -> Iterator[Sentence]:
+    def spread(self, pod: Pod, roomy: frozenset[str]) -> Iterator[Sentence]:
         """C14: domains to be spread over."""
         for limit in pod.neighbours.spread:
             least = f", at least {plural(limit.min_domains, 'domain')}" if limit.min_domains > 1 else ""
             asked = f"its pods must be spread over {limit.topology_key} with maxSkew {limit.max_skew}{least}"
             yield f"{asked}: " + self._counted(limit, roomy) + _values(self.instance, limit.topology_key)
 
-    def alone(self, pod: Pod, _: Collection[str]) -> Iterator[Sentence]:
+    def alone(self, pod: Pod, _: frozenset[str]) -> Iterator[Sentence]:
         """C15: others in its domain."""
         for unit in pod.neighbours.units:
             if unit.exclusive:
                 values = _values(self.instance, unit.topology_key)
                 yield f"no other may be in its {unit.topology_key}: " + Sentence.joined((self._units(unit), values))
 
-    def _holders(self, pods: Iterable[Pod], key: str, roomy: Collection[str]) -> Sentence:
+    def _holders(self, pods: Iterable[Pod], key: str, roomy: frozenset[str]) -> Sentence:
         nodes = self.instance.nodes
-        with_room = {nodes[name].labels.get(key) for name in roomy}
+        if (roomy, key) not in self._with_room:
+            self._with_room[roomy, key] = {nodes[name].labels.get(key) for name in roomy}
+        with_room = self._with_room[roomy, key]
         held: dict[str, list[Pod]] = defaultdict(list)
         for pod in pods:
             value = domain_of(nodes, pod.node, key)
@@ -147,7 +150,7 @@ class NeighbourWords:
         texts += [Sentence()] * (len(held) - len(named))  # they are counted
         return Sentence.listed(texts, NAMED) + f" {_verb(held)} in the way" if texts else Sentence()
 
-    def _counted(self, limit: SpreadLimit, roomy: Collection[str]) -> Sentence:
+    def _counted(self, limit: SpreadLimit, roomy: frozenset[str]) -> Sentence:
         there, nodes, key = self._by_domain(limit), self.instance.nodes, limit.topology_key
         fewest = sorted(there, key=lambda value: (len(there[value]), value))[:1]
         roomiest = {domain_of(nodes, name, key) for name in roomy} - {*fewest}
@@ -185,7 +188,7 @@ TERMS = 10
 #: What is said of terms of anti-affinity to who has none of them.
 _APART = Sentence.of("others keep its pods off where they are: ")
 
-_TOLD: Mapping[str, Callable[[NeighbourWords, Pod, Collection[str]], Iterator[Sentence]]] = {
+_TOLD: Mapping[str, Callable[[NeighbourWords, Pod, frozenset[str]], Iterator[Sentence]]] = {
     "PodAffinity": NeighbourWords.near,
     "PodAntiAffinity": NeighbourWords.apart,
     "TopologySpread": NeighbourWords.spread,

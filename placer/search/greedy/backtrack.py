@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 import numpy as np
 
@@ -49,12 +50,12 @@ def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False)
     if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS:
         effort.exhaustive = False
         return False
-    found = _Backtracking(state, group, effort, more).place(0, 0)
+    found = _Backtracking(state, group, effort, more).found()
     rooms, waiting = state.neighbours, sum(map(state.left, gang.classes))
     if not found and waiting > 1 and rooms is not None and rooms.bring_about(gang.classes):
         # Pods that come later may be those that let earlier ones in.
         with rooms.leniently():
-            found = _Backtracking(state, group, effort, more).place(0, 0)
+            found = _Backtracking(state, group, effort, more).found()
     effort.exhaustive &= not effort.over
     return found
 
@@ -92,25 +93,38 @@ class _Backtracking:
             self.gang.classes,
             key=lambda index: (-size.get(self._sub(index), -1), self._sub(index), -prices[index], index),
         )
+        self.kind = state.kinds(self.gang.classes)
+        left = [state.left(index) for index in self.order]
+        #: Pods of the classes after a position in the order that are not placed.
+        self.rest = [*accumulate(reversed(left[1:]), initial=0)][::-1]
+        self.parted = bool(self.gang.sub_groups or self.gang.short_by_role or self.gang.short_by_policy)
         self.masks = state.dense.masks[sorted({state.dense.classes[index].mask for index in self.gang.classes})]
 
     def _sub(self, index: int) -> int:
         return self.state.dense.classes[index].sub_group
 
-    def place(self, position: int, first: int) -> bool:
-        if self._done():
+    def found(self) -> bool:
+        """Whether there is a place; what was placed is there then, and nothing otherwise."""
+        return self._place(0, 0, self.before)
+
+    def _place(self, position: int, first: int, count: int) -> bool:
+        # Most branches end by the number of pods alone, which costs no look at every class of the gang.
+        if count >= self.gang.short and self._done():
             return True
-        if position == len(self.order) or self.effort.over or not self._hopeful(position):
+        if position == len(self.order) or self.effort.over:
             return False
         index = self.order[position]
-        if self.state.left(index) and self.state.queue_limit(index) > 0:
+        left = self.state.left(index)
+        if count + left + self.rest[position] < self.gang.short or (self.parted and not self._hopeful(position)):
+            return False
+        if left and self.state.queue_limit(index) > 0:
             for node in self._nodes(index, first):
                 mark = self.state.mark()
                 self.state.take(index, [node], [1])
-                if self.place(position, node):
+                if self._place(position, node, count + 1):
                     return True
                 self.state.undo(mark)
-        return self.place(position + 1, 0)
+        return self._place(position + 1, 0, count)
 
     def _done(self) -> bool:
         placed = self.state.placed
@@ -148,7 +162,7 @@ class _Backtracking:
         self.effort.looks -= 1 + len(found) + (CALLING if self.workloads else 0)
         seen: set[object] = set()
         for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
-            kind = state.layout.leaf_number[node], self.masks[:, node].tobytes(), state.kind_of(node)
+            kind = state.layout.leaf_number[node], self.masks[:, node].tobytes(), self.kind(node)
             # The node filled last stays a choice of its own: going on there is not the same as opening its twin.
             if node == first or kind not in seen:
                 seen.add(kind)

@@ -6,7 +6,7 @@ Placed pods are always in an order that admits each, since each comes after thos
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -307,31 +307,32 @@ class NeighbourRooms:
         """Classes that must be near others (C12)."""
         return frozenset(index for row in self.neighbours.attractions for index in row.owners)
 
-    def kind(self, node: int) -> tuple[object, ...]:
-        """Equal for nodes that rows do not tell apart for any further pod."""
-        single, domain = self.neighbours.single, self.neighbours.domain
-        found: list[object] = [None if alone else int(each[node]) for alone, each in zip(single, domain, strict=True)]
-        for key, counts in self._all_counts:
-            place = int(domain[key][node])
-            found.append((int(counts.owners[place]), int(counts.matched[place])) if place >= 0 else None)
-        found += (bool(row.counted[node]) for row in self.neighbours.spreads)
-        found += self._confined.kind(node)
-        return (*found, self._shut[:, node].tobytes())
+    def kinds(self, classes: Collection[int]) -> Callable[[int], tuple[object, ...]]:
+        """A function of a node, equal for nodes that rows do not tell apart for any further pod of ``classes``.
 
-    @cached_property
-    def _all_counts(self) -> list[tuple[int, _Counts]]:
+        Rows about other classes are left out: a gang costs the same next to a namespace with hundreds of them.
+        """
         rows = self.neighbours
-        found = [(row.key, counts) for row, counts in zip(rows.repulsions, self._repelling, strict=True)]
-        found += [(row.key, counts) for row, counts in zip(rows.spreads, self._counted, strict=True)]
-        for row, by_key in zip(rows.attractions, self._matching, strict=True):
-            found += zip(row.keys, by_key, strict=True)
-        return found
+        keys = [each for alone, each in zip(rows.single, rows.domain, strict=True) if not alone]
+        repulsions, attractions, spreads = (
+            sorted({number for each in classes for number, *_ in table.get(each, ())})
+            for table in (self._repulsions, self._attractions, self._spreads)
+        )
+        counted = [(rows.repulsions[each].key, self._repelling[each]) for each in repulsions]
+        counted += [(rows.spreads[each].key, self._counted[each]) for each in spreads]
+        for each in attractions:
+            counted += zip(rows.attractions[each].keys, self._matching[each], strict=True)
+        closed = [shut for kind in {self._kinds[each] for each in classes} if (shut := rows.closed(kind)) is not None]
 
-    @cached_property
-    def _shut(self) -> BoolArray:
-        rows = {id(row): row for rule in self.neighbours.shut.values() for row in rule if row is not None}
-        nodes = len(self.neighbours.domain[0]) if self.neighbours.domain else 0
-        return np.array(list(rows.values()), dtype=bool).reshape(len(rows), nodes)
+        def kind(node: int) -> tuple[object, ...]:
+            found: list[object] = [int(each[node]) for each in keys]
+            for key, counts in counted:
+                place = int(rows.domain[key][node])
+                found.append((int(counts.owners[place]), int(counts.matched[place])) if place >= 0 else None)
+            found += (bool(rows.spreads[each].counted[node]) for each in spreads)
+            return (*found, *self._confined.kind(node), *(bool(each[node]) for each in closed))
+
+        return kind
 
 
 class _Counts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import NamedTuple
@@ -243,13 +243,19 @@ class PartialSolution:
     def _aligned(self, index: int, node: int) -> bool:
         return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
 
-    def kind_of(self, node: int) -> tuple[object, ...]:
-        """Equal for nodes that are alike for any further pod, eligibility and place in the tree apart."""
-        ports = tuple(sorted(self.ports_of(node)))
-        area = -1 if self.communication is None else int(self.communication.calls.area[node])
-        zones = None if self.zones is None else self.zones.kind(node)
-        others = None if self.neighbours is None else self.neighbours.kind(node)
-        return area, self.free[node].tobytes(), ports, zones, others
+    def kinds(self, classes: Collection[int]) -> Callable[[int], tuple[object, ...]]:
+        """A function of a node, equal where nodes are alike for any further pod of ``classes``, eligibility and place
+        in the tree apart.
+        """
+        others = None if self.neighbours is None else self.neighbours.kinds(classes)
+
+        def kind(node: int) -> tuple[object, ...]:
+            ports = tuple(sorted(self.ports_of(node)))
+            area = -1 if self.communication is None else int(self.communication.calls.area[node])
+            zones = None if self.zones is None else self.zones.kind(node)
+            return area, self.free[node].tobytes(), ports, zones, None if others is None else others(node)
+
+        return kind
 
     def may_leave(self, index: int) -> bool:
         """Whether no pod that stays is refused because one of a class leaves (C10, C12, C14)."""

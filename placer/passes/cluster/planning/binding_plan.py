@@ -4,12 +4,12 @@ A gang is bound with all pods that the placement gives a node, or not at all. Fo
 aligns follows the one before it: after the API server's answer where that is enough, since the kubelet sorts pods by
 age, else after the kubelet's own. Gangs that meet on such nodes come in the order of the placement. Where each would
 have to come before the other, the more urgent comes first if the kubelet admits that; else they are one batch. Urgent
-is the higher priority, then the earlier place in the placement.
+is the higher priority, then namespaces in turn, then the earlier place in the placement.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -178,7 +178,7 @@ def _planned(
     members: dict[GroupKey, list[int]] = defaultdict(list)
     for place, binding in enumerate(kept.bindings):
         members[gangs[binding.pod]].append(place)
-    urgency = {gang: (-instance.groups[gang].priority, places[0]) for gang, places in members.items()}
+    urgency = _urgency(instance, members)
     orders = _by_gang_if_possible(instance, _binding_orders(instance, kept), gangs, urgency)
     binds = [_bind(binding, identities, orders) for binding in kept.bindings]
     batches = (
@@ -186,6 +186,17 @@ def _planned(
         for part in _gang_order(urgency, orders.values(), gangs)
     )
     return BindingPlan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
+
+
+def _urgency(instance: Instance, members: Mapping[GroupKey, Sequence[int]]) -> dict[GroupKey, tuple[int, ...]]:
+    """By priority, then namespaces in turn: whoever places much is not bound before everybody else."""
+    before: Counter[tuple[int, str]] = Counter()
+    found: dict[GroupKey, tuple[int, ...]] = {}
+    for gang, places in members.items():
+        whose = priority, _ = instance.groups[gang].priority, gang.namespace
+        found[gang] = -priority, before[whose], places[0]
+        before[whose] += len(places)
+    return found
 
 
 def is_bound_alone(pod: Pod, zones: Collection[str], on_hold: bool) -> bool:
@@ -277,7 +288,7 @@ def _by_gang_if_possible(
     instance: Instance,
     orders: Mapping[str, _BindingOrder],
     gangs: Mapping[Key, GroupKey],
-    urgency: Mapping[GroupKey, tuple[int, int]],
+    urgency: Mapping[GroupKey, tuple[int, ...]],
 ) -> dict[str, _BindingOrder]:
     """The orders, gang by gang where some would precede each other and the kubelet allows it."""
     parts = _together(_before(urgency, orders.values(), gangs))
@@ -320,7 +331,7 @@ def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOr
 
 
 def _gang_order(
-    urgency: Mapping[GroupKey, tuple[int, int]], orders: Iterable[_BindingOrder], gangs: Mapping[Key, GroupKey]
+    urgency: Mapping[GroupKey, tuple[int, ...]], orders: Iterable[_BindingOrder], gangs: Mapping[Key, GroupKey]
 ) -> Iterator[tuple[GroupKey, ...]]:
     before = _before(urgency, orders, gangs)
     if not any(before.values()):

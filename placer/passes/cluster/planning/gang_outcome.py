@@ -17,7 +17,10 @@ from placer.problem.placement import Placement
 if TYPE_CHECKING:
     from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 
-__all__ = ["BatchOutcome", "GangOutcome", "GangState", "gang_outcomes"]
+__all__ = ["GAVE_WAY", "BatchOutcome", "GangOutcome", "GangState", "gang_outcomes"]
+
+#: Why a gang is left to a pass that follows at once, so that nobody else needs to read of it.
+GAVE_WAY = "new pods came while others were bound"
 
 
 @dataclass

@@ -7,6 +7,7 @@ The search decides with these pods bound, and the rest of the plan is verified a
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrivals", "ExpressLane", "express"]
 
-#: Seconds that a search has whatever comes.
-_LEAST = 2.0
+#: Seconds that a search has whatever comes, and those that bindings have.
+_LEAST, _LEAST_BINDING = 2.0, 1.0
 #: Most searches in a row that end early: the next one has all of its time, or who makes pods ends all searches.
 _IN_A_ROW = 3
 #: Most pairs of a node and a kind of waiting pod that are looked at: beyond it nothing goes before what ranks above it.
@@ -34,7 +35,7 @@ _LOOKS = 100_000
 
 
 class Arrivals:
-    """New pods during a search, which ends early for them; for any number of threads."""
+    """New pods during a pass, whose search and bindings end early for them; for any number of threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -42,6 +43,7 @@ class Arrivals:
         self._since: float | None = None
         self._in_a_row = 0
         self._ended = False
+        self._began, self._bindings_since = clock(), math.inf
 
     def came(self) -> None:
         """A pod has come."""
@@ -52,6 +54,7 @@ class Arrivals:
         self._came.clear()
         self._in_a_row = self._in_a_row + 1 if self._ended else 0
         self._since, self._ended = None, False
+        self._began, self._bindings_since = self._clock(), math.inf
 
     def end_search(self) -> bool:
         """Whether the search of this pass ends now."""
@@ -60,6 +63,16 @@ class Arrivals:
         whole = self._in_a_row >= _IN_A_ROW
         self._ended |= not whole and self._came.is_set() and self._clock() >= self._since + _LEAST
         return self._ended
+
+    def end_bindings(self) -> bool:
+        """Whether no more gangs are begun in this pass: they had as long as the decision, or a second, and pods wait.
+
+        Else one tenant's many bindings hold up everybody; half of the time at least is left for bindings.
+        """
+        now = self._clock()
+        self._bindings_since = min(self._bindings_since, now)
+        least = max(_LEAST_BINDING, self._bindings_since - self._began)
+        return self._came.is_set() and now >= self._bindings_since + least
 
 
 class ExpressLane:

@@ -27,7 +27,7 @@ from placer.base.errors import ClusterError
 from placer.base.text import legible, shown
 from placer.base.words import counted
 from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding
-from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.planning.gang_outcome import GAVE_WAY, GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import in_turn
 from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
 from placer.passes.cluster.reading.paths import is_name, segment
@@ -249,7 +249,7 @@ def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> d
         key: _WaitingReason("SchedulerError", f"left for the next pass: {why}") for key, why in plan.dropped.items()
     }
     for gang in gangs:
-        if gang.state is GangState.LEFT:
+        if gang.state is GangState.LEFT and gang.reason != GAVE_WAY:
             found[gang.key] = _WaitingReason("SchedulerError", f"left for the next pass: {gang.reason}")
         elif gang.state is GangState.HALF_BOUND:
             found[gang.key] = _half_bound(result.instance, gang, found.get(gang.key))
