@@ -320,9 +320,7 @@ def test_gangs_are_rolled_back_namespace_by_namespace_in_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("pods", "length", "shapes"), [(2, 250, 1), (2, 8, 1), (2, 8, 2), (8, 12, 8), (1_000, 20, 1), (1_000, 20, 1_000)]
-)
+@pytest.mark.parametrize(("pods", "length", "shapes"), [(2, 250, 1), (8, 12, 8), (1_000, 20, 1_000)])
 def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_called(
     pods: int, length: int, shapes: int
 ) -> None:

@@ -278,7 +278,7 @@ def test_of_two_at_once_one_gets_it(leases: Leases, clock: Clock) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b'{"metadata": {"resou', b"", b"[]", b"7", b"{}", b'{"metadata": null}', b'{"metadata": {}, "spec": 7}', b"\xff"],
+    [b'{"metadata": {"resou', b"[]", b"{}", b'{"metadata": {}, "spec": 7}'],
 )
 def test_an_answer_that_is_no_lease_is_trouble_that_may_pass(leases: Leases, clock: Clock, text: bytes) -> None:
     """Something between us and the server may write it; whether it was made or renewed shows at the next look."""

@@ -1,8 +1,9 @@
-"""Evictions one after another: a mark that comes in between is heeded."""
+"""Evictions: the answer to each, and one after another, where a mark that comes in between is heeded."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from placer.answers.solving import solve
 from placer.passes import preempt_pass
 from placer.passes.cluster.reading.client import Response, Unanswered
 from placer.passes.cluster.reading.snapshot import Identity
+from placer.passes.cluster.writing.eviction import EvictionState, evict_pod
 from placer.passes.cluster.writing.making_room import evict_pods, evictions_refused
 from placer.passes.scheduling_pass import Pass, PassOptions
 from placer.problem import Key
@@ -76,6 +78,62 @@ def test_who_can_never_be_evicted_is_asked_for_once_and_named(message: str) -> N
     why = evictions_refused(server, PODS, IDENTITIES, lambda: None, refused)
     assert why == f"Pod default/a cannot be evicted: 500 {message}"
     assert (server.evicted, [key.name for key in refused]) == (["a", "b", "c"], ["a", "c"])
+
+
+BUDGET = b'{"details": {"causes": [{"reason": "DisruptionBudget"}]}}'
+RUNS, ENDS = {"uid": "uid-a"}, {"uid": "uid-a", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("first", "there", "insist", "tries", "state"),
+    [
+        (Response(429, BUDGET), RUNS, False, 1, EvictionState.REFUSED),
+        (Response(429, BUDGET), RUNS, True, 2, EvictionState.EVICTED),
+        (Response(429, b"{}", 7.0), RUNS, False, 2, EvictionState.EVICTED),
+        (Response(403, b"{}"), RUNS, True, 1, EvictionState.REFUSED),
+        (Response(404, b"{}"), None, False, 1, EvictionState.EVICTED),
+        (Response(409, b"{}"), {"uid": "another"}, False, 1, EvictionState.EVICTED),
+        (Response(503, b"{}"), ENDS, False, 1, EvictionState.EVICTED),
+        (Response(503, b"{}"), None, False, 1, EvictionState.EVICTED),
+        (Response(503, b"{}"), RUNS, False, 2, EvictionState.EVICTED),
+        (Unanswered("no answer"), ENDS, False, 1, EvictionState.EVICTED),
+        (Unanswered("no answer"), RUNS, False, 2, EvictionState.EVICTED),
+    ],
+)
+def test_each_answer_to_an_eviction(
+    first: Response | Unanswered, there: Mapping[str, str] | None, insist: bool, tries: int, state: EvictionState
+) -> None:
+    """The table of ``models/faults.md``: an unclear answer has the pod read; each try names the uid."""
+    answers, slept = [first, Response(201, b"{}")], list[float]()
+    tried: list[Any] = []
+
+    class Answering:
+        def send(self, method: str, path: str, body: Any = None, **_: Any) -> Response:
+            if method == "GET":
+                return Response(200, json.dumps({"metadata": there}).encode()) if there else Response(404, b"{}")
+            tried.append((path, body["deleteOptions"]["preconditions"]["uid"]))
+            answer = answers[len(tried) - 1]
+            if isinstance(answer, Unanswered):
+                raise answer
+            return answer
+
+    found = evict_pod(Answering(), PODS[0], "uid-a", math.inf, insist=insist, sleep=slept.append)
+    assert found.state is state
+    assert tried == [("/api/v1/namespaces/default/pods/a/eviction", "uid-a")] * tries
+    assert slept == [(first.again_after if isinstance(first, Response) else None) or 0.5] * (tries - 1)
+
+
+@pytest.mark.parametrize(("first", "state"), [(503, EvictionState.UNKNOWN), (429, EvictionState.REFUSED)])
+def test_without_time_for_another_try_an_eviction_that_may_happen_is_not_known(
+    first: int, state: EvictionState
+) -> None:
+    class Silent(Server):
+        def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
+            return Response(first, b"{}") if method == "POST" else super().send(method, path, body, **options)
+
+    server = Silent({"a": RUNS})
+    assert evict_pod(server, PODS[0], "uid-a", -math.inf).state is state
+    assert evict_pod(server, PODS[0], "uid-a", -math.inf, dry_run=True).state is EvictionState.REFUSED
 
 
 def test_of_groups_that_are_as_urgent_namespaces_take_turns() -> None:

@@ -40,6 +40,7 @@ from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.problem import GroupKey
 from tests.cluster.caches import alone, bind, cache_of, mine
 from tests.cluster.snapshots import ListServer, snapshot_of
+from tests.cluster.test_record import ConfigMaps
 from tests.support import Document, node, pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -331,26 +332,12 @@ def test_a_workload_has_no_longer_a_name_than_objects_have(metadata: Document) -
     assert found.workload == views.read_view(item, PodView).workload
 
 
-class Ledger:
-    """A server with the ConfigMap, which keeps what is put there."""
-
-    def __init__(self) -> None:
-        self.data: dict[str, str] = {}
-
-    def get(self, _path: str, _parameters: object = None) -> Response:
-        document = {"metadata": {"resourceVersion": "7"}, "binaryData": self.data}
-        return Response(200, json.dumps(document).encode())
-
-    def send(self, _method: str, _path: str, body: Any = None, **_: object) -> Response:
-        self.data = body["binaryData"]
-        return self.get("")
-
-
 def test_the_record_keeps_it() -> None:
     known = remembered({}, [rejection("n1", -1), rejection("n2", -1), rejection("n3", -1, OTHER)], 300, NOW)
-    ledger = Ledger()
+    ledger = ConfigMaps([])
     written = write_record(ledger, "placer", "placer-gangs", RecordedGangs(), {}, known)
-    assert read_record(ledger, "placer", "placer-gangs") == written == RecordedGangs({}, "7", known)
+    assert read_record(ledger, "placer", "placer-gangs") == written
+    assert written.workloads == known
     kept = ledger.data
     assert write_record(ledger, "placer", "placer-gangs", written, {}, known) is written
     assert ledger.data is kept
