@@ -188,8 +188,11 @@ class _SolveCall:
         incumbent, ended = self.first_answer()
         if incumbent is None:
             return self.first_fit()
-        if ended is Termination.FINISHED and (rest := self.rest(incumbent)) is not None:
-            return self.with_rest(incumbent, *rest, require_all)
+        if ended is Termination.FINISHED and (fixed := self.fixed(incumbent)) is not None:
+            placement, rest = fixed
+            if self._proved(incumbent):
+                return self.result(incumbent, Termination.PROVED, require_all, placement)
+            return self.with_rest(incumbent, placement, rest, require_all)
         return self.result(incumbent, self.better(incumbent, ended), require_all)
 
     def first_answer(self) -> tuple[Incumbent | None, Termination]:
@@ -331,11 +334,13 @@ class _SolveCall:
             self.ended_early = min(self.ended_early, time.monotonic() - GRACE / 2)
         return end
 
-    def rest(self, incumbent: Incumbent) -> tuple[Placement, Instance] | None:
-        over = self._limit.left < LEAST_SECONDS
-        if self.meanwhile is None or self.method in (*ALONE, "greedy") or over or not incumbent.solution:
+    def fixed(self, incumbent: Incumbent) -> tuple[Placement, Instance] | None:
+        """The greedy's answer and the instance with the part that the caller takes of it, before reasons are sought."""
+        if self.meanwhile is None or self.method in (*ALONE, "greedy") or not incumbent.solution:
             return None
-        if self.start is not None or self._proved(incumbent):
+        # Where kubelets choose zones, the answer may still change without a search: by the order of creation.
+        last = self._limit.left < LEAST_SECONDS if not self._proved(incumbent) else self.dense.numa is not None
+        if self.start is not None or last:
             return None
         placement = self._placement(incumbent.solution)
         self._judged(placement, incumbent)

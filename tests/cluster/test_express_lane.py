@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placer.answers.solving import solve
+from placer.answers.solving import _SolveCall, solve
 from placer.base.errors import ClusterError
 from placer.passes.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
@@ -180,6 +180,26 @@ def test_what_the_search_finds_is_beside_what_was_bound(unproved: None, monkeypa
     assert result.placement is not None
     assert taking.found.items() <= result.placement.node_of.items()
     assert len(result.placement.bindings) == 6
+
+
+@pytest.mark.parametrize(("method", "asked"), [("greedy", 0), ("auto", 1)])
+def test_what_the_greedy_proves_is_taken_before_reasons_are_sought(
+    method: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = instance_of(node("n1", cpu=4), *(mine(f"p{number}", cpu=1) for number in range(4)), mine("huge", cpu=5))
+    taking, sought = Taking(instance, "p3"), _SolveCall._reasons
+
+    def reasons(call: _SolveCall, *options: Any) -> Any:
+        assert taking.asked == asked
+        return sought(call, *options)
+
+    monkeypatch.setattr(_SolveCall, "_reasons", reasons)
+    result = solve(instance, method=method, time_limit=20, workers=1, meanwhile=taking)
+    assert result.placement is not None
+    assert result.termination is Termination.PROVED
+    assert {key.name for key in result.reasons} == {"huge"}
+    assert taking.found.items() <= result.placement.node_of.items()
+    assert len(result.placement.bindings) == 4
 
 
 @pytest.mark.parametrize(

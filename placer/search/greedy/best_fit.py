@@ -47,6 +47,8 @@ def _allowed(state: GreedyState, scope: int, outer: int) -> Inside:
 
 def tops(state: GreedyState, scope: int, outer: int) -> list[int]:
     """Highest domains in ``outer`` of which one must hold the whole scope, disjoint."""
+    if outer == state.layout.domains.root and state.dense.scopes[scope].limit is None:
+        return [outer]
     allowed = _allowed(state, scope, outer).domains.tolist()
     known, parent = set(allowed), state.layout.domains.parent
     return [domain for domain in allowed if domain == outer or int(parent[domain]) not in known]

@@ -1,8 +1,9 @@
-"""The express lane of a pass in a loop: single pods that the greedy has placed are bound while a search runs.
+"""The express lane of a pass in a loop: single pods that the greedy has placed are bound before anything else is done.
 
-They are in no gang, are bound and not released, and no kubelet chooses their zones (C10), so that nothing is recorded
-before them. They rank at least as high as each waiting group, or have a node that no waiting pod above them may use.
-The search decides with these pods bound, and the rest of the plan is verified again without the failed ones.
+A search may run meanwhile, or reasons be sought. The pods are in no gang, are bound and not released, and no kubelet
+chooses their zones (C10), so that nothing is recorded before them. They rank at least as high as each waiting group, or
+have a node that no waiting pod above them may use. The search decides with these pods bound, and the rest of the plan
+is verified again without the failed ones.
 """
 
 from __future__ import annotations
