@@ -426,6 +426,22 @@ def test_a_stop_while_a_search_runs_ends_it(unproved: None, slow: Slow) -> None:
     assert done.result.termination is Termination.INTERRUPTED
 
 
+def test_what_was_bound_is_told_where_nothing_is_decided(
+    unproved: None, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Seen([node("n1", cpu=8), *HARD, live_pod("small", cpu=1)])
+
+    def broken(*_: Any) -> Any:
+        assert server.is_bound.wait(_NEVER)
+        raise ClusterError("broken")
+
+    monkeypatch.setattr(process, "run_apart", broken)
+    done = Pass(PassOptions(time_limit=None, workers=1, every=60.0), LoopMemory(arrivals=Arrivals()))
+    with pytest.raises(ClusterError, match="broken"):
+        run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
+    assert [gang.key.name for gang in done.bound.gangs] == ["small"]
+
+
 def test_a_loop_waits_for_no_kubelet_and_a_pass_alone_does() -> None:
     options = PassOptions()
     assert Pass(options).binding.settle == options.binding.settle == 5.0
