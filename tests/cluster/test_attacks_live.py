@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.cluster.api import Api
@@ -11,7 +9,7 @@ from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.passes import bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.support import Document, node
+from tests.support import node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
@@ -33,12 +31,6 @@ def test_who_says_that_room_is_held_for_it_gets_none(cluster: Api, run: Run) -> 
         run()
     assert bound(cluster).keys() == {*GAINING, "eval1-0", "filler"}
     assert overfull(cluster) == []
-
-
-def low(name: str, where: str, **metadata: Any) -> Document:
-    """A pod of low priority that fills a node."""
-    made = owned(name, name, "low", where, cpu=8)
-    return {**made, "metadata": {**made["metadata"], **metadata}}
 
 
 def test_a_finalizer_that_never_goes_holds_no_room_once_the_pod_has_ended(cluster: Api, run: Run, proxy: Proxy) -> None:

@@ -28,7 +28,6 @@ from tests.cluster.things import live_pod
 from tests.support import Document, node
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/placer/leases"
-SYSTEM = "/api/v1/namespaces/kube-system/pods"
 
 #: State, object and what was found.
 Finding = tuple[str, str, str]
@@ -64,19 +63,6 @@ class Checks:
 @pytest.fixture
 def check(cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> Checks:
     return Checks(control_plane, capsys)
-
-
-def program(name: str, image: str, *words: str, namespace: str = "kube-system", **labels: str) -> Document:
-    """A pod of a program, as its Deployment makes it."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
-    metadata = {"name": f"{name}-1", "namespace": namespace, "ownerReferences": [owner], "labels": labels}
-    containers = [{"name": "main", "image": image, "args": list(words)}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
-
-
-def phase(cluster: Api, name: str, phase: str) -> None:
-    """Have a pod's kubelet say how it is."""
-    cluster.patch(f"{SYSTEM}/{name}/status", {"status": {"phase": phase}})
 
 
 # --------------------------------------------------------------------------------------------- kinds and their versions

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any
 
 import pytest
 
@@ -101,12 +99,6 @@ def test_none_at_all_is_empty() -> None:
             return Response(404, b"{}")
 
     assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs()
-
-
-def disturbed(**told: Any) -> dict[str, str]:
-    """A record whose part of what was disturbed somebody has written by hand."""
-    text = json.dumps({"evictions": [], "held": None, "reservations": []} | told).encode()
-    return packed({}) | {"disruption": b64encode(gzip.compress(text)).decode()}
 
 
 class Ledger:

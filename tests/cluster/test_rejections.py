@@ -22,7 +22,6 @@ from placer.passes.cluster.reading.gang_record import (
     RejectedWorkload,
     UnansweredPods,
     digests,
-    read_record,
 )
 from placer.passes.cluster.reading.rejections import (
     cooling_nodes,
@@ -36,11 +35,9 @@ from placer.passes.cluster.reading.rejections import (
 )
 from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.views import PodView, Rejection, WorkloadKey, is_rejection
-from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.problem import GroupKey
 from tests.cluster.caches import alone, bind, cache_of, mine
 from tests.cluster.snapshots import ListServer, snapshot_of
-from tests.cluster.test_record import ConfigMaps
 from tests.support import Document, node, pod
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -330,14 +327,3 @@ def test_a_workload_has_no_longer_a_name_than_objects_have(metadata: Document) -
     assert found is not None
     assert (len(found.workload.kind) <= 63, len(found.workload.name)) == (True, 32)
     assert found.workload == views.read_view(item, PodView).workload
-
-
-def test_the_record_keeps_it() -> None:
-    known = remembered({}, [rejection("n1", -1), rejection("n2", -1), rejection("n3", -1, OTHER)], 300, NOW)
-    ledger = ConfigMaps([])
-    written = write_record(ledger, "placer", "placer-gangs", RecordedGangs(), {}, known)
-    assert read_record(ledger, "placer", "placer-gangs") == written
-    assert written.workloads == known
-    kept = ledger.data
-    assert write_record(ledger, "placer", "placer-gangs", written, {}, known) is written
-    assert ledger.data is kept

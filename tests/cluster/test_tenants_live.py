@@ -31,10 +31,6 @@ def in_namespace(namespace: str, *documents: Document) -> list[Document]:
     return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in documents]
 
 
-def nothing(*_: object) -> None:
-    """What a proxy does that spoils nothing."""
-
-
 def test_what_a_pod_says_its_group_is_called_leads_nowhere_else(cluster: Api, passes: Passes) -> None:
     """Neither to another tenant's PodGroup, nor to their pod's status, which a pass may write to."""
     cluster.create(node("n1"), *in_namespace("victim", *gang("train", 2)))
