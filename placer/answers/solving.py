@@ -167,6 +167,7 @@ class _SolveCall:
     seconds: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     start: Placement | None = None  #: an answer that the search goes on from
+    counted: tuple[int, ...] | None = None  #: values that were compared with bounds by counting
     ended_early: float = math.inf  #: ``time.monotonic()`` at which the caller wanted the answer
 
     def check(self) -> None:
@@ -230,8 +231,8 @@ class _SolveCall:
         start = time.monotonic()
         alone, ended = self.method in ALONE, Termination.FINISHED
         try:
-            tell = None if alone else lambda found: incumbent.offer(found, "greedy")
-            self.hint = greedy(self.dense, tell, *self._greedy_deadlines(start))
+            heard = None if alone else partial(self._heard, incumbent)
+            self.hint = greedy(self.dense, heard, *self._greedy_deadlines(start))
         except KeyboardInterrupt:
             if incumbent.solution is None:
                 raise
@@ -244,6 +245,14 @@ class _SolveCall:
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
         return ended
+
+    def _heard(self, incumbent: Incumbent, found: Solution) -> bool:
+        """Whether an answer is the best; only the first one is asked, as counting costs as much as a run."""
+        first = incumbent.solution is None
+        incumbent.offer(found, "greedy")
+        if first:
+            self._count(incumbent)
+        return first and self._proved(incumbent)
 
     def _go_on(self, incumbent: Incumbent) -> None:
         if self.earlier is None or self.earlier.placement is None:
@@ -284,7 +293,9 @@ class _SolveCall:
     def _count(self, incumbent: Incumbent) -> None:
         from placer.bounds import bounds_for
 
-        incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
+        if incumbent.values != self.counted:
+            self.counted = incumbent.values
+            incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
 
     def better(self, incumbent: Incumbent, ended: Termination) -> Termination:
         try:
@@ -355,7 +366,7 @@ class _SolveCall:
         )
         start = time.monotonic()
         hint = aligned(rest, Placement(left))
-        inner = replace(self, instance=rest, start=hint, earlier=None, seconds={}, findings=[])
+        inner = replace(self, instance=rest, start=hint, earlier=None, counted=None, seconds={}, findings=[])
         inner.seconds["read"] = self.seconds["read"]
         found = inner.answer(require_all=False)
         self.seconds["solve"] += time.monotonic() - start

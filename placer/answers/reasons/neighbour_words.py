@@ -183,7 +183,7 @@ class NeighbourWords:
 
 
 #: So many sentences about terms are in one reason: more help nobody, and a tenant writes as many terms as they like.
-TERMS = 10
+TERMS = 2
 
 #: What is said of terms of anti-affinity to who has none of them.
 _APART = Sentence.of("others keep its pods off where they are: ")

@@ -331,13 +331,14 @@ FEWER = 3
 
 def greedy(
     dense: Dense,
-    tell: Callable[[Solution], object] | None = None,
+    tell: Callable[[Solution], bool] | None = None,
     deadline: Deadline = NEVER,
     first: Deadline | None = None,
 ) -> Solution:
     """Place gangs one after the other, in several orders, and keep the best answer.
 
-    ``tell``: called with the answer of each run that is better than those before it. ``deadline``: looked at between
+    ``tell``: called with the answer of each run that is better than those before it; it gives whether that is known to
+    be the best, which is the answer then. ``deadline``: looked at between
     two groups; then the answer is the best so far, be it a part of the first run. ``first``: the same for the first
     run, where it may take longer. The answer keeps all rules; it is never worse than placing nothing, and without a
     deadline the same on every machine.
@@ -366,7 +367,7 @@ class _Chain:
 
 class _GreedySearch:
     def __init__(
-        self, dense: Dense, tell: Callable[[Solution], object] | None, deadline: Deadline, first: Deadline
+        self, dense: Dense, tell: Callable[[Solution], bool] | None, deadline: Deadline, first: Deadline
     ) -> None:
         self.dense, self.tell = dense, tell
         self.deadline, self.first, self.began = deadline, first, time.monotonic()
@@ -378,6 +379,7 @@ class _GreedySearch:
         self.chains: list[_Chain] = []
         self.tried: set[tuple[tuple[int, ...], Style]] = set()
         self.work = self.last = self.limit = 0
+        self.best = False  #: whether nothing is better
 
     def orders(self) -> None:
         elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
@@ -431,6 +433,8 @@ class _GreedySearch:
                 self._ordered(order, style)
 
     def polish(self) -> None:
+        if self.best and any(name == "placed" for name, _ in self.dense.criteria):
+            return  # nothing can be added either
         # Whatever else it counts, what is added to a maximal answer is never for the worse.
         self.solution = complete(self.dense, self.solution, self.deadline)
         self._gather()
@@ -473,12 +477,11 @@ class _GreedySearch:
         rank = self._rank(solution)
         if rank > self.rank or (ties and rank == self.rank):
             self.rank, self.solution = rank, solution
-            if self.tell is not None:
-                self.tell(solution)
+            self.best = self.tell is not None and self.tell(solution)
         return rank
 
     def _may_run(self) -> bool:
-        return not self.tried or (self.work + self.last <= self.limit and not self.deadline.over)
+        return not self.tried or (not self.best and self.work + self.last <= self.limit and not self.deadline.over)
 
     def _tried(self, sequence: list[int], style: Style) -> bool:
         return (tuple(sequence), style) in self.tried
