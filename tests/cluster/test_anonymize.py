@@ -20,6 +20,7 @@ from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.cluster.test_any_object import odd
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
+from tests.examples import every
 from tests.netdocs import REGION, ZONE, network_topology
 from tests.support import Document, hyper_node, node, pod, pod_group, policy, queue
 
@@ -193,7 +194,7 @@ def keeps(text: str) -> bool:
     return text in WELL_KNOWN_KEYS | WELL_KNOWN_RESOURCES | COMMON or text.startswith("topologyManager")
 
 
-@pytest.mark.parametrize("path", SOME, ids=lambda path: Path(path).name)
+@pytest.mark.parametrize("path", every(4, SOME), ids=lambda path: Path(path).name)
 def test_a_word_that_is_planted_everywhere_is_left_nowhere(path: str) -> None:
     """In every text and key of every object; what is decided is the same as with it."""
     documents = [planted(each) for each in without_workloads(path)]
