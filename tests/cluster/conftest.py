@@ -158,8 +158,9 @@ def repair(applied: Callable[[str], Applied]) -> Applied:
 
 @pytest.fixture
 def lasting_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have passes and calls stay the leader for ten minutes without an answer: a server that starves for ten seconds, on a
-    machine with more to do than it can, ends a pass, as it is to, and says nothing of what the test is about.
+    """Have passes and calls stay the leader for ten minutes without an answer.
+
+    A server that starves for ten seconds on a busy machine ends a pass, as it is to; no such test is about that.
     """
     for where in ("pass_flags", "applying"):
         monkeypatch.setattr(f"placer.cli.{where}.lease_of", lambda _: LeaseOptions(renew_deadline=600.0))
