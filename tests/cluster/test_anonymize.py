@@ -230,54 +230,27 @@ def test_what_was_wrong_with_an_object_is_not_told() -> None:
 
 
 def test_keys_are_names_too() -> None:
-    """Labels, taints, affinities, spread, selectors of subgroups, resources, NUMA zones, queues, a Policy, an owner."""
+    """Of resources, labels, NUMA zones, subgroups, a queue, a Policy and an owner; whole objects are tried above."""
     key, card, gpu = f"acme.example/{PLANTED}", f"acme.example/{PLANTED}-card", f"{PLANTED}.example/gpu"
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "9", card: "4", gpu: "4"}
-    needs = {"matchExpressions": [{"key": key, "operator": "In", "values": ["a"]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [needs]}}}
     first = node("n1", labels={key: "a", f"node-role.kubernetes.io/{PLANTED}": ""})
-    first["status"]["allocatable"] = amounts
-    first["spec"] = {"taints": [{"key": key, "value": PLANTED, "effect": "NoSchedule"}]}
+    first["status"]["allocatable"] = {"cpu": "4", "memory": "8Gi", "pods": "9", card: "4", gpu: "4"}
     topology = numa_topology("n1", {"cpu": "4", card: "4"})
-    topology["zones"][0]["type"] = "Node"
     topology["attributes"].append({"name": PLANTED, "value": PLANTED})
-    owner = {
-        "apiVersion": f"{PLANTED}.example/v1",
-        "kind": f"Train{PLANTED}",
-        "name": "x",
-        "uid": "u",
-        "controller": True,
-    }
-    wants = live_pod(
-        "p",
-        group="g",
-        guaranteed=True,
-        labels={key: "b"},
-        metadata={"ownerReferences": [owner]},
-        spec={
-            "affinity": affinity,
-            "tolerations": [{"key": key, "operator": "Exists"}],
-            "nodeSelector": {key: "a"},
-            "topologySpreadConstraints": [
-                {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "matchLabelKeys": [key]}
-            ],
-        },
-        **{"cpu": 1, "memory": "1Gi", card: 1, gpu: 1},
-    )
+    owner = {"apiVersion": f"{PLANTED}.example/v1", "kind": f"Train{PLANTED}", "name": "x", "uid": "u"}
+    spread = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "matchLabelKeys": [key]}
+    spec = {"nodeSelector": {key: "a"}, "topologySpreadConstraints": [spread]}
+    amounts = {"cpu": 1, "memory": "1Gi", card: 1, gpu: 1}
+    owned = {"ownerReferences": [{**owner, "controller": True}]}
     part = {"name": "s", "subGroupSize": 1, "labelSelector": {"matchLabels": {key: "b"}}, "matchLabelKeys": [key]}
     documents = [
-        first,
-        topology,
-        wants,
+        *(first, topology, queue("q", {card: 4}), policy(topologyKeys=[key], resourceWeights={card: 2, gpu: 1})),
+        live_pod("p", group="g", guaranteed=True, labels={key: "b"}, metadata=owned, spec=spec, **amounts),
         pod_group("g", minMember=1, queue="q", minResources={card: "1"}, subGroupPolicy=[part]),
-        queue("q", {card: 4}),
-        policy(topologyKeys=[key], resourceWeights={card: 2, gpu: 1}),
     ]
     before = snapshot_of(documents)
     after = anonymized(before)
     assert PLANTED.encode() not in b"".join(after.items)
-    names = renamed(before, after)
-    assert decision(instance_of(after), names) == [("default", "p", "n1", ("node-0",))]
+    assert decision(instance_of(after), renamed(before, after)) == [("default", "p", "n1", ("node-0",))]
     assert values(instance_of(before)) == values(instance_of(after))
     (found,) = instance_of(after).nodes.values()
     assert sorted(each.endswith("/gpu") for each in found.allocatable if "/" in each) == [False, True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from placer.passes.cluster import Client
 from placer.passes.cluster.reading.client import Response, Unanswered
 from tests.cluster.api import Api, Refused
-from tests.cluster.faults import PODS, half_bound
+from tests.cluster.faults import PODS, half_bound, refusing
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
@@ -44,37 +43,11 @@ def test_every_answer_spoilt_once_and_all_are_bound_once(cluster: Api, passes: P
     assert overfull(cluster) == []
 
 
-def test_answers_that_do_not_come_in_time(
-    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pod is read before anything is tried again: what was made is not made again."""
-    monkeypatch.setattr("placer.passes.cluster.writing.binding._PATIENCE", 0.3)
-    cluster.create(node("n1"), *gang("train", 4))
-
-    def late(_method: str, path: str, times: int) -> Spoil | None:
-        if not path.endswith("/binding") or times > 1:
-            return None
-        return Spoil(0, forwarded=path.split("/")[-2] in ("train-0", "train-1"), hang=2.0)
-
-    proxy.rule = late
-    assert passes()["bound"] == 4
-    assert proxy.bindings() == {f"train-{number}": 1 for number in range(4)}
-    asked = {path.split("/")[-2]: n for (_, path), n in proxy.asked.items() if path.endswith("/binding")}
-    assert asked == {"train-0": 1, "train-1": 1, "train-2": 2, "train-3": 2}
-
-
-def forbidden(*pods: str) -> Callable[[str, str, int], Spoil | None]:
-    def rule(_method: str, path: str, _times: int) -> Spoil | None:
-        return Spoil(403) if path.endswith("/binding") and path.split("/")[-2] in pods else None
-
-    return rule
-
-
 def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
     cluster: Api, passes: Passes, proxy: Proxy
 ) -> None:
     cluster.create(node("n1"), *gang("train", 4))
-    proxy.rule = forbidden("train-3")
+    proxy.rule = refusing("train-3")
     told = passes(code=6)
     (found,) = half_bound(told).values()
     assert (found["bound"], found["missing"]) == (3, {"default/train-3": "403 spoilt"})
@@ -86,20 +59,6 @@ def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
     assert passes()["bound"] == 1
     assert len(bound(cluster)) == 4
     assert passes()["unfinished"] == []
-
-
-def test_with_the_option_it_is_rolled_back(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 4), live_pod("lone", cpu=1))
-    proxy.rule = forbidden("train-3")
-    told = passes("--roll-back")
-    (found,) = told["incomplete"]
-    assert (found["state"], found["bound"]) == ("rolledBack", 0)
-    left = {
-        each["metadata"]["name"]: bool(each["metadata"].get("deletionTimestamp"))
-        for each in cluster.items("/api/v1/pods")
-    }
-    assert left == {"train-0": True, "train-1": True, "train-2": True, "train-3": False, "lone": False}
-    assert "RolledBack" in {each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")}
 
 
 @pytest.mark.parametrize("fenced", [True, False])

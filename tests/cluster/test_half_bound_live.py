@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,24 +11,13 @@ from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
 from tests.cluster.controllers import priority_class
-from tests.cluster.faults import PODS, half_bound, steal
+from tests.cluster.faults import PODS, half_bound, refusing, steal
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document, node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
-
-
-def refusing(*pods: str) -> Callable[[str, str, int], Spoil | None]:
-    """Bindings of some pods are not allowed."""
-    return lambda _method, path, _times: (
-        Spoil(403) if path.endswith("/binding") and path.split("/")[-2] in pods else None
-    )
-
-
-def nothing(*_: object) -> None:
-    """What a proxy does that spoils nothing."""
 
 
 def with_short_patience(passes: Passes, code: int) -> dict[str, Any]:
@@ -83,7 +71,7 @@ def test_two_that_hold_each_others_room_do_not_do_so_for_ever(cluster: Api, pass
     free = sorted({"n1", "n2", "n3", "n4"} - set(bound(cluster).values()))
     for number, where in enumerate(free):
         steal(cluster, f"thief-{number}", where, cpu=4)
-    proxy.rule = nothing
+    proxy.rule = lambda *_: None
     told = passes(code=6)  # patience is not over: nothing happens, and it is told
     assert (told["bound"], told["gangs"]["halfBound"], told["gangs"]["rolledBack"]) == (0, 2, 0)
     told = with_short_patience(passes, code=6)
@@ -120,7 +108,7 @@ def test_what_placer_bound_itself_comes_before_every_priority(cluster: Api, pass
     cluster.create(node("n1"), *gang("half", 2, cpu=4))
     proxy.rule = refusing("half-1")
     passes(code=6)
-    proxy.rule = nothing
+    proxy.rule = lambda *_: None
     cluster.create(priority_class("high", 1_000_000))
     cluster.create(urgent("urgent", cpu=4))
     told = passes()

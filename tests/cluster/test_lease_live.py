@@ -46,8 +46,7 @@ def test_a_pass_holds_it_and_gives_it_back(cluster: Api, passes: Passes, monkeyp
     assert (held["leaseDurationSeconds"], held["leaseTransitions"]) == (15, 0)
     after = cluster.get(f"{LEASES}/placer")["spec"]
     assert "holderIdentity" not in after
-    again = passes()
-    assert again["seconds"]["lease"] < 5  # nothing is waited for
+    passes()
     assert cluster.get(f"{LEASES}/placer")["spec"]["leaseTransitions"] == 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import subprocess
 import sys
 import weakref
 from collections.abc import Callable
@@ -192,20 +191,6 @@ def test_a_server_that_is_away_ends_passes_and_not_the_loop(
         wait_until(lambda: loop.bound == 1, "the binding when it is back")
 
 
-def test_a_stream_that_is_silent_is_not_taken_for_a_quiet_cluster(
-    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The watch of nodes opens and says nothing, as through a proxy whose other end is gone."""
-    monkeypatch.setattr("placer.passes.cluster.reading.reflectors._SILENCE", 2.0)
-    cluster.create(live_pod("a", cpu=1))
-    proxy.rule = lambda _method, path, _times: Spoil(stalls_after=0) if path == "/api/v1/nodes?watch" else None
-    with looping(control_plane, 1.0, url=proxy.url) as loop:
-        cluster.create(node("n1", cpu=8))
-        wait_until(lambda: any(each.bound.plan.batches for each in loop.passes), "a plan with the node")
-        proxy.rule = lambda *_: None
-        wait_until(lambda: bound(cluster) == {"a": "n1"}, "its binding")
-
-
 def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
     cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy
 ) -> None:
@@ -222,25 +207,6 @@ def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
         loop.wait_for_passes(len(loop.passes) + 2)  # by then the watch was refused
         (trouble,) = loop.passes[-1].report.troubles
         assert trouble.startswith(f"{path} was listed again: {path}: 403")
-
-
-def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(
-    cluster: Api, control_plane: ControlPlane, volcano: None
-) -> None:
-    cluster.create(node("n1", cpu=8), live_pod("a", cpu=1))
-    flags = ["--kubeconfig", str(control_plane.kubeconfig()), "--every", "1s", "--settle", "0"]
-    command = [sys.executable, "-m", "placer", "run", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        lines = [running.stdout.readline() for _ in range(2)]
-        running.send_signal(signal.SIGTERM)
-        rest, said = running.stdout.read(), running.stderr.read()
-        assert running.wait() == 0, said
-    assert (bound(cluster), said) == ({"a": "n1"}, "")
-    assert '"bound": 1' in lines[0] + lines[1]
-    assert rest.count("\n") <= 1  # a pass that was under way
-    assert "holderIdentity" not in cluster.get(LEASE)["spec"]
 
 
 @pytest.mark.parametrize(

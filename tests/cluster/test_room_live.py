@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import Run, allowed, evictions, full, nominated, told
+from tests.cluster.applied import Run, allowed, evictions, full, nominated, still_run, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.faults import steal
 from tests.cluster.passes import bound, overfull
@@ -18,15 +18,6 @@ pytestmark = pytest.mark.usefixtures("lasting_lease")
 
 EVICT = {"evict": "lower-priority"}
 GAINING = {"train-0", "train-1"}
-
-
-def still_run(cluster: Api) -> set[str]:
-    """Pods that have a node and are not on their way out."""
-    return {
-        each["metadata"]["name"]
-        for each in cluster.items(PODS)
-        if each["spec"].get("nodeName") and not each["metadata"].get("deletionTimestamp")
-    }
 
 
 def test_victims_go_and_the_gang_has_their_room(cluster: Api, run: Run, proxy: Proxy) -> None:

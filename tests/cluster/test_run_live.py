@@ -12,7 +12,6 @@ import pytest
 import placer
 from placer.cli import main
 from placer.passes.cluster.reading.snapshot import Snapshot
-from placer.problem.reading import read_placement
 from tests.cluster.api import Api, Refused
 from tests.cluster.controllers import PODS, priority_class
 from tests.cluster.deployed import Deployed
@@ -143,15 +142,6 @@ def test_a_dry_run_decides_and_changes_nothing(small: Api, passes: Passes, kind:
     assert bound(small) == {}
     assert versions(small) == before
     assert events(small, "Scheduled") == []
-
-
-def test_a_pass_can_be_decided_again(small: Api, passes: Passes, tmp_path: Path) -> None:
-    told = passes("--save", str(tmp_path))
-    snapshot, placement = told["saved"]
-    again = placer.solve(placer.read(snapshot), method="greedy").placement
-    assert again == read_placement(placement)
-    assert again is not None
-    assert {each.pod.name: each.node for each in again.bindings} == bound(small)
 
 
 def decided(snapshot: Path | str) -> dict[str, str]:
