@@ -123,7 +123,7 @@ def test_each_answer_to_an_eviction(
     assert slept == [(first.again_after if isinstance(first, Response) else None) or 0.5] * (tries - 1)
 
 
-@pytest.mark.parametrize(("first", "state"), [(503, EvictionState.UNKNOWN), (429, EvictionState.REFUSED)])
+@pytest.mark.parametrize(("first", "state"), [(500, EvictionState.UNKNOWN), (429, EvictionState.REFUSED)])
 def test_without_time_for_another_try_an_eviction_that_may_happen_is_not_known(
     first: int, state: EvictionState
 ) -> None:
