@@ -332,7 +332,7 @@ def explain(
     """
     from placer.answers.explain.cases import Case
     from placer.answers.explain.explanation import explain as find_causes
-    from placer.answers.explain.explanation import find_group
+    from placer.answers.explain.explanation import find_groups
     from placer.base.deadline import Deadline
 
     origin = _origin(instance)
@@ -344,7 +344,7 @@ def explain(
         if case.instance.digest != instance.digest:
             raise UsageError("instance: its files changed since they were read, expected the same; read them again")
         progress.phase("placing all waiting groups")
-        keys = None if group is None else [find_group(case, group) if isinstance(group, str) else group]
+        keys = find_groups(case, group) if isinstance(group, str) else None if group is None else [group]
         return list(find_causes(case, keys, deadline, say=progress.phase))
 
 
@@ -362,20 +362,22 @@ def preempt(
     Parameters
     ----------
     instance, for_
-        One group, or the one of a pod, as ``namespace/name``; default: all that wait.
+        One group, or those of a pod or workload, as ``namespace/name``; default: all that wait.
     time_limit, workers, seed, display
         As of :func:`placer.solve`.
     """
     from placer.answers.explain.prices import rivals
-    from placer.answers.making_room import group_named
+    from placer.answers.making_room import groups_named
     from placer.answers.making_room import preempt as decide
     from placer.answers.summary.preempting import preempt_lines, rival_lines
+    from placer.problem.what_if import only_waiting
 
     def lines(result: Result) -> Iterable[str]:
         return *preempt_lines(result), *(rival_lines(instance, rivals(instance, result)) if for_ is not None else ())
 
     _expect("instance", instance, Instance)
-    ask = partial(decide, instance, group_named(instance, for_) if isinstance(for_, str) else for_)
+    asked = groups_named(instance, for_) if isinstance(for_, str) else {for_}
+    ask = partial(decide, instance if for_ is None else only_waiting(instance, asked))
     return _planned(instance, ask, lines, time_limit, display, workers=workers, seed=seed)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placer.answers.solving import SEARCH, solve
 from placer.arrays import score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.problem import Instance
+from placer.problem import Group, GroupKey, Instance, Key, PodState, SubGroup
 from placer.problem.placement import Placement, Score
 from placer.rules import verify
 from placer.rules.scoring import score
@@ -68,3 +68,25 @@ def _here(instance: Instance, method: str, solver: str) -> tuple[Placement, tupl
         tuple(event for event in events if isinstance(event, NamedBound)),
         proved,
     )
+
+
+def carried_out(instance: Instance, placement: Placement, keep: GroupKey | None = None) -> Instance:
+    """What runs once the placement is carried out; of the pods left all are still there, or those of one group."""
+    pods = {}
+    for key, pod in instance.pods.items():
+        node = placement.node_of.get(key)
+        if node is not None:
+            pods[key] = replace(pod, state=PodState.BOUND, node=node)
+        elif pod.state is not PodState.PENDING or keep in (None, pod.group):
+            pods[key] = pod
+
+    def cut(part: Group | SubGroup) -> dict[str, tuple[Key, ...]]:
+        new = [key for key in part.pending if key in placement.node_of]
+        left = [key for key in part.pending if key in pods and key not in placement.node_of]
+        return {"bound": tuple(sorted([*part.bound, *new])), "pending": tuple(left)}
+
+    groups = {
+        key: replace(group, sub_groups=tuple(replace(part, **cut(part)) for part in group.sub_groups), **cut(group))
+        for key, group in instance.groups.items()
+    }
+    return replace(instance, pods=pods, groups=groups)

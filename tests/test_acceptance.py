@@ -6,7 +6,6 @@ import gzip
 import json
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -373,9 +372,7 @@ UNREADABLE: Mapping[str, tuple[str, bytes | Callable[[], bytes], list[str]]] = {
 def test_what_cannot_be_read_is_named_with_its_file(name: str, tmp_path: Path, capsys: Capture) -> None:
     file, content, words = UNREADABLE[name]
     (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content())
-    began = time.process_time()
     assert main(["solve", str(tmp_path / file)]) == 3
-    assert time.process_time() - began < 40  # of work, however busy the machine is
     printed = capsys.readouterr()
     assert printed.out == ""
     for word in (file, *words):
@@ -396,28 +393,3 @@ def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path, capsys: Captur
         ("Pod default/p", "spec.containers[0].resources.requests.cpu"),
         ("Pod default/q", "spec.containers[0].resources.requests.memory"),
     }
-
-
-@pytest.mark.parametrize(
-    ("stray", "code"),
-    [
-        (pod("p", cpu=1, spec={"priorityClassName": "unknown"}), "UnknownReference"),
-        (pod("p", cpu=1, node="gone"), "UnknownReference"),
-        (pod("p", cpu=1, group="gone"), "UnknownReference"),
-        (pod_group("g", minMember=1, queue="gone"), "UnknownReference"),
-        (pod_group("g", networkTopology={"mode": "hard"}), "HardWithoutLimit"),
-    ],
-    ids=["PriorityClass", "node of a bound pod", "PodGroup", "queue", "limit"],
-)
-def test_what_leads_nowhere_is_a_finding_and_no_error(
-    stray: Mapping[str, Any], code: str, tmp_path: Path, capsys: Capture
-) -> None:
-    member = [pod("member", group="g", cpu=1)] if stray["kind"] == "PodGroup" else []
-    documents = [NODE, pod("other", cpu=1), stray, *member]
-    path = write(tmp_path / "instance.json", {"apiVersion": "v1", "kind": "List", "items": documents})
-    assert main(["solve", str(path), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert code in {finding["code"] for finding in document["findings"]}
-    assert "other" in {binding["pod"] for binding in document["bindings"]}
-    assert main(["solve", str(path), "--strict"]) == 3
-    assert code in capsys.readouterr().err

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
 
 from placer.lab.sweep.records import RunRecord
 from placer.lab.sweep.runs import parse_subject
-from placer.lab.sweep.statistics import references
-from tests.benchmarks.families import FAMILIES, REDRAWN, cut_out, draw_missing, planned, tables
+from tests.benchmarks.families import FAMILIES, REDRAWN, cut_out, draw_missing, tables
 from tests.benchmarks.goals import (
     Goal,
-    above_bound,
-    as_good_as_known,
-    figure,
-    full_within,
-    late,
     methods_table,
-    over_known,
     placed,
-    worst_priority,
 )
 from tests.benchmarks.redrawn import FAMILIES as CUT_OUT
 
@@ -68,72 +58,6 @@ def test_what_is_cut_out_of_shipped_instances_is_drawn_once(
     assert "128 nodes" in capsys.readouterr().out
     draw_missing(words)
     assert capsys.readouterr().out == ""
-
-
-def test_large_families_have_few_of_the_seeds() -> None:
-    options = argparse.Namespace(policies="auto,kube-default", time_limit=60.0, workers=1)
-    runs = {name: list(planned(FAMILIES[name], options, range(1, 11))) for name in ("neighbours-m", "neighbours-l")}
-    assert {name: [run.seed for run in each if run.policy == "auto"] for name, each in runs.items()} == {
-        "neighbours-m": list(range(1, 11)),
-        "neighbours-l": [1, 2],
-    }
-
-
-def test_weights_stand_beside_the_least_bound_or_what_is_known() -> None:
-    lines = [
-        line(weight_bound=110, placed_weight=99, known=known([50, 50])),
-        line(policy="greedy", weight_bound=None, placed_weight=90, known=known([50, 50], weight_bound=105)),
-        line(seed=2, placed_weight=90, known=known([50, 50])),
-        line(seed=3, placed_weight=90),
-    ]
-    beside = references(lines)
-    assert beside == {("i", 1): 105, ("i", 2): 100}
-    assert [placed(each, beside.get((each.instance, each.seed))) for each in lines] == [99 / 105, 90 / 105, 0.9, None]
-    assert placed(line(placed_weight=100, violations={"C5": 1}), 100) is None
-    assert figure(lines[:3], beside, placed, median) == 0.9
-    assert figure(lines, beside, placed, median) is None  # one is not known
-
-
-def test_the_priority_that_falls_shortest() -> None:
-    objective = [
-        value("admitted", 10, priority=9), value("placed", 10, priority=9),
-        value("admitted", 0, priority=5), value("placed", 30, priority=5),
-        value("admitted", 7, priority=1), value("placed", 7, priority=1),
-    ]  # fmt: skip
-    best = known([10, 10, 40, 40, 0, 0])
-    assert worst_priority(line(objective=objective, known=best), None) == 0.75
-    assert worst_priority(line(objective=objective), None) is None
-
-
-def test_everything_is_placed_in_time_or_not() -> None:
-    objective = [value("placed", 60, priority=2), value("placed", 40, priority=1), value("span", 100)]
-    trace = [
-        {"seconds": 5.0, "phase": "greedy", "values": [60, 30, 10], "bounds": [None] * 3},
-        {"seconds": 31.0, "phase": "x", "values": [60, 40, 10], "bounds": [None] * 3},
-    ]
-    run = line(objective=objective, trace=trace)
-    assert full_within(30)(run, 100) == 0
-    assert full_within(31)(run, 100) == 1
-    assert full_within(30)(run, 90) == 1
-    assert full_within(30)(run, None) is None
-
-
-def test_a_later_value_counts_only_where_those_before_are_as_good() -> None:
-    best = known([10, 10, 4], bounds=[10, 10, 2])
-    good = line(objective=[value("admitted", 10), value("placed", 10), value("networkCost", 5)], known=best)
-    worse = line(objective=[value("admitted", 10), value("placed", 9), value("networkCost", 1)], known=best)
-    assert over_known("networkCost")(good, None) == 1.25
-    assert over_known("networkCost")(worse, None) is None
-    assert above_bound("networkCost")(good, None) == 1.5  # from the bound of the best placement known
-    assert above_bound("networkCost")(worse, None) is None
-    own = line(objective=[value("placed", 9), value("networkCost", 6, bound=5)])
-    assert above_bound("networkCost")(own, None) == pytest.approx(0.2)
-    assert [as_good_as_known(each, None) for each in (good, worse, own)] == [0, 0, None]
-    assert as_good_as_known(good.model_copy(update={"known": line(known=known([10, 9, 1])).known}), None) == 1
-
-
-def test_seconds_beyond_the_limit_are_late() -> None:
-    assert [late(line(seconds=each), None) for each in (59.0, 62.5, None)] == [0, 2.5, None]
 
 
 def test_a_goal_is_reached_from_its_figure_on() -> None:

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 
 from placer.cli import main
 from placer.problem.domains import domains_of, natural
+from tests.netdocs import costs, network_topology, weights
 from tests.support import Document, hyper_node, instance_of, node, pod, policy
 
 Capture = pytest.CaptureFixture[str]
@@ -203,6 +204,13 @@ def test_no_domains(written: Any, capsys: Capture) -> None:
     assert main(["topology", "show", written(node("n1")), "--json"]) == 0
     head = {"apiVersion": "placer.dev/v1alpha1", "kind": "TopologyReport"}
     assert json.loads(capsys.readouterr().out) == {**head, "domains": [], "findings": []}
+
+
+def test_networks_are_named_with_the_command_for_their_costs(written: Any, capsys: Capture) -> None:
+    path = written(node("n1"), network_topology(weights(region=costs(("a", "b", 1)))))
+    lines = shown(capsys, path)
+    assert any(line.startswith("NetworkTopology default/nt-default: ") for line in lines)
+    assert f"  placer topology costs {path}" in lines
 
 
 def test_it_is_written(written: Any, tmp_path: Path, capsys: Capture) -> None:

@@ -24,15 +24,15 @@ from placer.cli import main
 from placer.lab.generate import generate
 from placer.problem import Constraints, Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
 from placer.problem.instance import LEVELS
-from placer.problem.outcome import Outcome
-from placer.problem.placement import Placement, Score, Value, better
+from placer.problem.placement import Placement, Score, better
 from placer.problem.result import Result, Verdict
 from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.process import ProcessEnd, ProcessResult
 from tests.shrink import describe
+from tests.solving import carried_out
 from tests.tiny import Tiny, tiny
-from tests.world import GPU, World, hard, port
+from tests.world import GPU, port
 
 SEEDS = range(30)
 
@@ -172,15 +172,6 @@ def test_names_decide_nothing() -> None:
         assert optimum(renamed(instance, scrambled)) == known(seed)[0], describe(instance)
 
 
-def test_an_answer_can_be_renamed() -> None:
-    """The same bijection, seen from the verifier: what was valid and worth so much stays so under other names."""
-    for seed, instance in instances():
-        value, placement = known(seed)
-        other = Placement.of((Key(k.namespace, scrambled(k.name)), scrambled(n)) for k, n in placement.node_of.items())
-        assert verify(renamed(instance, scrambled), other) == []
-        assert score(renamed(instance, scrambled), other) == value
-
-
 def test_only_the_order_of_priorities_counts() -> None:
     """O1 compares priorities, it never calculates with them: any increasing change of them leaves every value."""
     for seed, instance in instances(lambda t: "priority" in t.tags):
@@ -199,23 +190,6 @@ def with_node(instance: Instance, node: Node) -> Instance:
 
 def equal_nodes(found: Tiny) -> bool:
     return len({node.allocatable for node in found.instance.nodes.values()}) == 1
-
-
-def test_a_node_without_room_changes_nothing() -> None:
-    """Weights average over nodes that have the resource at all; this one has none and takes no pod (each asks for
-    ``pods``), and it is in no HyperNode.
-    """
-    for seed, instance in instances():
-        assert optimum(with_node(instance, Node("m", Resources(), {"disk": "ssd"}))) == known(seed)[0]
-
-
-def test_an_equal_node_that_nobody_may_use_changes_nothing() -> None:
-    """Where all nodes are equal, k / total stays as it is, so no weight changes; nothing can go there."""
-    chosen = instances(equal_nodes)
-    assert len(chosen) >= 10
-    for seed, instance in chosen:
-        first = next(iter(instance.nodes.values()))
-        assert optimum(with_node(instance, replace(first, name="m", unschedulable=True))) == known(seed)[0]
 
 
 def test_an_equal_node_never_makes_it_worse() -> None:
@@ -261,14 +235,6 @@ def test_twice_the_cluster_and_twice_the_queue_place_at_least_twice() -> None:
         assert not better(twice, found), describe(instance)
         gained += better(found, twice)
     assert gained >= 1
-
-
-def test_a_doubled_queue_that_fits_is_placed_whole() -> None:
-    for seed, instance in instances():
-        if len(known(seed)[1].bindings) == len(instance.pending):
-            result = answered(doubled(instance))
-            if placed_first(instance):
-                assert result.everything_placed, describe(instance)
 
 
 # -------------------------------------------------------------------------------------------------------------- units
@@ -417,143 +383,11 @@ def test_forbidding_more_never_makes_it_better(name: str) -> None:
     assert lost >= GAINING
 
 
-def lowered(instance: Instance, key: GroupKey) -> Instance:
-    group = instance.groups[key]
-    return replace(instance, groups={**instance.groups, key: replace(group, min_member=group.min_member - 1)})
-
-
-def test_a_lower_minimum_keeps_every_placement_valid() -> None:
-    """Readiness only becomes easier. (That ``admitted`` or ``placed`` never fall would be wrong: with its minimum the
-    weight falls that the gang brings into ``admitted``, and another gang may now come first.)
-    """
-    tried = 0
-    for seed, instance in instances():
-        _, placement = known(seed)
-        ready = {key for key, group in instance.groups.items() if Outcome(instance, placement).ready(group)}
-        for key, group in instance.groups.items():
-            if group.min_member > 0 and group.key.api_group:
-                tried += 1
-                other = lowered(instance, key)
-                assert verify(other, placement) == []
-                outcome = Outcome(other, placement)
-                assert ready <= {key for key, group in other.groups.items() if outcome.ready(group)}
-    assert tried >= 40
-
-
-def test_a_lower_minimum_of_the_only_gang_never_places_less() -> None:
-    """Where one group is all that waits, ``admitted`` says no more than that it is ready, which is no less possible
-    with a lower minimum; all its old placements are there still, and ``placed`` is compared next.
-    """
-    tried = 0
-    for seed, instance in instances(lambda t: placed_first(t.instance), range(200)):
-        waiting = [group for group in instance.groups.values() if group.pending]
-        if len(waiting) == 1 and waiting[0].min_member > 0 and waiting[0].key.api_group:
-            tried += 1
-            found = optimum(lowered(instance, waiting[0].key))
-            assert _value(found, "placed") >= _value(known(seed)[0], "placed"), describe(instance)
-    assert tried >= 15
-
-
-def _value(values: Score, name: str) -> int:
-    return next(value.value for value in values if value.name == name)
-
-
 # --------------------------------------------------------------------------------------------------- fewer, more pods
-
-
-def without_pending(instance: Instance, key: GroupKey) -> Instance:
-    """The instance without the pending pods of a group; what runs of it stays."""
-    group = instance.groups[key]
-    parts = tuple(replace(part, pending=()) for part in group.sub_groups)
-    left = {**instance.groups, key: replace(group, pending=(), sub_groups=parts)}
-    if not key.api_group:
-        del left[key]
-    gone = set(group.pending)
-    return replace(instance, groups=left, pods={k: pod for k, pod in instance.pods.items() if k not in gone})
 
 
 def alone(instance: Instance) -> list[Group]:
     return [group for group in instance.groups.values() if group.pending and not group.key.api_group]
-
-
-def test_a_lone_pod_takes_nothing_from_higher_priorities() -> None:
-    """Values of higher priorities are compared first, and taking the pod out of a placement leaves it valid: with and
-    without the pod the same values can be had there.
-    """
-    tried = 0
-    for seed, instance in instances(lambda t: placed_first(t.instance), range(120)):
-        for group in alone(instance):
-            higher = [v for v in known(seed)[0] if v.priority is not None and v.priority > group.priority]
-            if higher:
-                tried += 1
-                found = optimum(without_pending(instance, group.key))
-                assert [v for v in found if v.priority is not None and v.priority > group.priority] == higher
-    assert tried >= 15
-
-
-def test_without_a_lone_pod_the_rest_is_worth_at_least_what_it_was() -> None:
-    """The old optimum without the pod is still valid, and its ``admitted`` and ``placed`` fall by the pod's weight at
-    most; the optimum without the pod is no worse. And no better than the old one: that could have left the pod out.
-    """
-    tried = 0
-    for seed, instance in instances(lambda t: "alone" in t.tags, range(80)):
-        value, placement = known(seed)
-        for group in alone(instance)[:2]:
-            tried += 1
-            other = without_pending(instance, group.key)
-            rest = Placement.of((k, node) for k, node in placement.node_of.items() if k not in group.pending)
-            assert verify(other, rest) == []
-            found = optimum(other)
-            assert not better(score(other, rest), found), describe(instance)
-            named = {(v.name, v.priority) for v in found}
-            if {(v.name, v.priority) for v in value} == named:
-                assert not better(found, value), describe(instance)
-    assert tried >= 25
-
-
-def test_what_stays_out_can_stay_away() -> None:
-    """A group of which an optimal placement takes nothing adds nothing to its values, so the placement is as good
-    without the group; and whatever can be had without it could be had with it.
-    """
-    tried = 0
-    for seed, instance in instances():
-        value, placement = known(seed)
-        for key, group in instance.groups.items():
-            if group.pending and not any(pod in placement.node_of for pod in group.pending):
-                tried += 1
-                found = optimum(without_pending(instance, key))
-                left = {(v.name, v.priority) for v in found}
-                assert found == tuple(v for v in value if (v.name, v.priority) in left), describe(instance)
-    assert tried >= 20
-
-
-def carried_out(instance: Instance, placement: Placement) -> Instance:
-    """The instance after the bindings: what was placed runs."""
-    went = placement.node_of
-    gone = {GroupKey("", *key) for key in went}
-    pods = {
-        key: replace(
-            pod,
-            state=PodState.BOUND,
-            node=went[key],
-            group=pod.group if pod.group is not None and pod.group.api_group else None,
-        )
-        if key in went
-        else pod
-        for key, pod in instance.pods.items()
-    }
-
-    def settle(group: Any) -> Any:
-        more = tuple(key for key in group.pending if key in went)
-        waits = tuple(key for key in group.pending if key not in went)
-        return replace(group, pending=waits, bound=tuple(sorted((*group.bound, *more))))
-
-    groups = {
-        key: replace(settle(group), sub_groups=tuple(map(settle, group.sub_groups)))
-        for key, group in instance.groups.items()
-        if key not in gone
-    }
-    return replace(instance, pods=pods, groups=groups)
 
 
 @pytest.mark.parametrize("method", ["greedy", "exact", "auto"])
@@ -595,31 +429,6 @@ def test_levels_left_out_at_the_end_change_nothing_above() -> None:
             found = optimum(shorter)
             assert found == known(seed)[0][: len(found)], describe(instance)
     assert tried >= 30
-
-
-def test_seeds_and_methods_agree_on_the_optimum() -> None:
-    for seed, instance in instances(seeds=range(15)):
-        for chance, method in ((1, "exact"), (2, "auto")):
-            result = solve(instance, method=method, seed=chance, workers=1, time_limit=None)
-            assert tuple(judged.value for judged in result.objective) == known(seed)[0], describe(instance)
-
-
-def test_the_numbers_of_a_lowered_minimum() -> None:
-    """Two nodes of 4 GPUs, x of three pods of 2 and y of one of 4, under one tier-1 leaf each.
-
-    x (6 GPUs) cannot lie in one leaf: only y is admitted. With minMember 2 x fits a leaf beside y: admitted
-    4 + 4 GPUs of 4 per node, two micro-nodes times 10^6.
-    """
-    world = World()
-    world.nodes("a b")
-    world.hyper("leaf-a", 1, "a")
-    world.hyper("leaf-b", 1, "b")
-    world.pods_of("x0 x1 x2", world.gang("x", 3, topology=hard(1)), 2)
-    world.pods_of("y0", world.gang("y", 1, topology=hard(1)), 4)
-    instance = world.instance()
-    key = next(key for key in instance.groups if key.name == "x")
-    assert optimum(instance)[:2] == (Value("admitted", 1_000_000, 0), Value("placed", 1_000_000, 0))
-    assert optimum(lowered(instance, key))[:2] == (Value("admitted", 2_000_000, 0), Value("placed", 2_000_000, 0))
 
 
 # ------------------------------------------------------------------------------- the same question in another writing

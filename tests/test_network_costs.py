@@ -146,14 +146,6 @@ def test_an_unknown_cost_is_100_and_marked(written: Any, capsys: Capture) -> Non
     assert "* no entry, counts as 100" in lines
 
 
-def test_places_that_no_node_is_in_are_shown_apart(written: Any) -> None:
-    links = (REGION, "r", "t", 9), (ZONE, "y", "z", 4)
-    found = read_costs(written(*NODES, topology(weights("UserDefined", *links)))).as_dict()
-    assert found["regions"]["costs"]["r"] == {"s": 100, "t": 9}
-    assert [each["region"] for each in found["zones"]] == ["r", "s", None]
-    assert found["zones"][2]["costs"] == {"y": {"y": 1, "z": 4}, "z": {"y": 100, "z": 1}}
-
-
 def test_what_the_measurements_come_to(written: Any, capsys: Capture) -> None:
     """r to s took 21.3 ms and a to b 1.2: in whole milliseconds 22 and 2, in units of 100 µs 213 and 12."""
     objects = [*NODES, topology(USER), config_map(a1_c1="21300", a1_b1="1200")]
@@ -201,15 +193,6 @@ def test_a_percentile_that_was_not_measured_is_a_finding(written: Any, capsys: C
     assert "NetperfPercentile" in capsys.readouterr().err
 
 
-def test_a_config_map_of_another_namespace_is_not_meant(written: Any, capsys: Capture) -> None:
-    elsewhere = config_map(a1_b1="1200")
-    elsewhere["metadata"]["namespace"] = "net"
-    path = written(*NODES, topology(USER), elsewhere)
-    assert read_costs(path).measured is None
-    assert main(["topology", "costs", path]) == 0
-    assert "ConfigMap default/netperf-metrics: not in the instance" in capsys.readouterr().out
-
-
 def test_links_are_listed_with_what_is_taken_of_them(written: Any, capsys: Capture) -> None:
     links = weights("UserDefined", *both(ZONE, "a", "b", 5), *both(REGION, "r", "s", 20), capacity="1k")
     group = {
@@ -243,14 +226,6 @@ def test_links_are_listed_with_what_is_taken_of_them(written: Any, capsys: Captu
     rows = [line.split() for line in lines[start + 2 : start + 6]]
     assert rows[0] == ["zone", "b", "->", "a", "1,000", "250", "25%"]
     assert [row[-2:] for row in rows[1:]] == [["0", "0%"]] * 3
-
-
-def test_a_matrix_too_wide_for_a_table(written: Any, capsys: Capture) -> None:
-    many = [node(f"n{number:02}", {REGION: "r", ZONE: f"z{number:02}"}) for number in range(17)]
-    path = written(*many, topology(USER))
-    assert main(["topology", "costs", path]) == 0
-    assert "Between zones of region r: 17 of them, too many for a table (--json has all)" in capsys.readouterr().out
-    assert len(read_costs(path).as_dict()["zones"][0]["costs"]) == 17
 
 
 def test_without_a_network_topology_there_is_nothing_to_show(written: Any, capsys: Capture) -> None:

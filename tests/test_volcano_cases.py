@@ -113,13 +113,6 @@ def test_every_case_is_proved(case: str, method: str) -> None:
     assert [judged.gap for judged in result.objective] == [0.0] * len(result.objective)
 
 
-@pytest.mark.parametrize("case", volcano_cases())
-def test_auto_and_exact_agree_and_greedy_is_never_better(case: str) -> None:
-    values = {method: [judged.value for judged in answer(case, method).objective] for method in METHODS}
-    assert values["auto"] == values["exact"]
-    assert not better(tuple(values["greedy"]), tuple(values["auto"]))
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", [name for name, case in volcano_cases().items() if case.get("greedy") == "never"])
 def test_cases_that_volcano_never_solves_are_solved(case: str, method: str) -> None:

@@ -18,7 +18,7 @@ from placer.base.text import found_like
 from placer.base.words import and_list, some
 from placer.problem import Finding, GroupKey, Instance, Key, PodState
 from placer.problem.disruption import Disruption, not_ready, outcome_of, protections
-from placer.problem.group_names import HOME, CalledGroup, one_of, waiting_like
+from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.problem.wanted import count_at_tier, groups_wanted, is_shape, new_groups, wanted_objects
@@ -31,7 +31,7 @@ from placer.search.search_limits import limit_faults
 if TYPE_CHECKING:
     from placer.search.preempt.first_plan import Carried, Known
 
-__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair", "room_asked"]
+__all__ = ["defrag", "free_domains", "groups_named", "lost_named", "preempt", "repair", "room_asked"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -46,28 +46,27 @@ COSTS, LEAST = 30.0, 0.5
 NAMED = 8
 
 
-def group_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """The group that waits and that a user calls so, or the one of a pod of that name.
+def groups_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> set[GroupKey]:
+    """The group that waits and that a user calls so, the one of a pod of that name, or all of a workload.
 
     Parameters
     ----------
     instance
         What :func:`placer.read` returned.
     name, namespace, home
-        As :func:`placer.answers.explain.explanation.find_group` takes them.
+        As :func:`placer.answers.explain.explanation.find_groups` takes them.
 
     Raises
     ------
     UsageError
-        No such group waits, or several do.
+        No such group waits, or several of that name do.
     """
     called = CalledGroup.of(name, namespace)
     found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
-    if len(found) > 1:
-        raise UsageError(f"--for {name}: found {len(found)} groups of that name, expected {one_of(found)}")
+    called.refuse_several(found, f"--for {name}")
     if not found:
         raise UsageError(f"--for {name}: found no such group that waits; {waiting_like(instance, called)}")
-    return found.pop()
+    return found
 
 
 def preempt(
@@ -437,7 +436,9 @@ class _Preemption:
 
     def _first_plan(self, deadline: Deadline) -> Termination | None:
         """Hear of the first plans; how the search ends where nothing is left to do."""
-        from placer.search.preempt.first_plan import first_plans, missing
+        from placer.search.preempt.fewest_evictions import never_admitted
+        from placer.search.preempt.first_plan import first_plans, missing, placeable
+        from placer.search.preempt.lifting import waiting
 
         if self.domains is not None:
             return None
@@ -445,7 +446,9 @@ class _Preemption:
             with wall(deadline):
                 for carried in first_plans(self.instance, deadline.part(FIRST)):
                     self._hear(carried)
-                if not (self.placement.disturbs or missing(self.instance, self.placement)):
+                left = {group.key for group in missing(self.instance, self.placement)}
+                if not self.placement.disturbs and left <= never_admitted(self.instance, waiting(self.instance)):
+                    self.known += placeable(self.instance)  # a search would only prove the same, later
                     return Termination.FINISHED
         except OutOfTime:
             return Termination.TIME

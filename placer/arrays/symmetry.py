@@ -3,8 +3,7 @@
 Equal things are counted: where 40 gangs are equal, a model of a solver has one integer in the place of 40 binaries, so
 that no search refutes the same placement under 40! names. Each equivalence is used where it is the coarsest that loses
 nothing; others are ``PodClass`` and its ``shape`` (:mod:`placer.arrays`), bundles
-(:mod:`placer.search.exact.variables`), areas (:mod:`placer.search.milp.flows`) and measures of room
-(:mod:`placer.search.decomposed.master.measured`).
+(:mod:`placer.search.exact.variables`) and measures of room (:mod:`placer.search.decomposed.master.measured`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ leave, since other new pods only take room away (C2 to C7, C11). Groups that no 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,6 +19,7 @@ from placer.arrays import Dense
 from placer.arrays.model import BoolArray, IntArray
 from placer.arrays.symmetry import GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 from placer.bounds.neighbour_limits import NeighbourLimits
+from placer.problem.instance import HostPort
 
 __all__ = [
     "ArrayCache",
@@ -158,12 +159,20 @@ class Shapes:
             count = np.minimum(count, (self.free[:, asked] // request[asked]).min(axis=1))
         if one.host_ports:
             count = np.minimum(count, 1)
-            for kind, node in enumerate(self._samples):
-                taken = self.dense.ports.get(int(node), ())
-                if any(port.clashes(other) for port in one.host_ports for other in taken):
-                    count[kind] = 0
+            for port in one.host_ports:
+                holders = self._holders.get((port.protocol, port.port), ())
+                count[[kind for kind, other in holders if port.clashes(other)]] = 0
         count[~self.allowed[one.mask]] = 0
         return count
+
+    @cached_property
+    def _holders(self) -> Mapping[tuple[str, int], list[tuple[int, HostPort]]]:
+        """Protocol and number of a host port to the kinds of nodes that hold it."""
+        found: dict[tuple[str, int], list[tuple[int, HostPort]]] = defaultdict(list)
+        for kind, node in enumerate(self._samples.tolist()):
+            for port in self.dense.ports.get(node, ()):
+                found[port.protocol, port.port].append((kind, port))
+        return found
 
     def at_least(self, shapes: IntArray, least: int) -> BoolArray:
         """Which of ``shapes`` take the room of ``least``."""

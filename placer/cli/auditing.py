@@ -29,7 +29,7 @@ __all__ = ["add_audit"]
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
 NAMED = 3  #: groups that break one rule in one way, by name
-SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
+SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 
 def add_audit(commands: Any) -> None:
@@ -74,9 +74,9 @@ def _audit(options: argparse.Namespace) -> int:
         tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
     else:
         if not options.sums:
-            _print_groups(entries, selection(options).none(instance, "runs"))
+            _print_groups(entries, selection(options).none(instance, "runs"), wide=options.wide)
             _print_lost(instance)
-        _print_sums(instance, sums())
+        _print_sums(instance, sums(), selection(options).words)
         if instance.findings:
             say([""])
         print_findings(instance.findings, console())
@@ -90,23 +90,23 @@ def _sums(sums: Sums | None) -> dict[str, Any]:
     return {"stranded": [each.as_dict() for each in found], "largestGangs": [each.as_dict() for each in gangs]}
 
 
-def _print_groups(entries: Sequence[AuditEntry], none: str) -> None:
+def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> None:
     terminal = console()
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries, key=_badness)
-    if len(entries) > SHOWN and (sound := [*filter(_is_sound_pod, entries)]):
-        worst = [*filterfalse(_is_sound_pod, worst)]
-        pods = counted(len(sound), "single pod")
-        terminal.print(f"{pods} break{'s' if len(sound) == 1 else ''} nothing and cannot be nearer (--json has all)")
-    shown = worst[:SHOWN]
+    worst = sorted(entries if wide else filterfalse(_is_sound_pod, entries), key=_badness)
+    sound = len(entries) - len(worst)
+    shown = worst if wide else worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     for table in tables(names, _columns(shown), terminal.width) if shown else ():
         terminal.print(table)
+    if sound:
+        breaks = "breaks" if sound == 1 else "break"
+        terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
     _print_late(entries)
-    if len(worst) > SHOWN:
-        terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
+    if len(worst) > len(shown):
+        terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
     _print_violations(shown)
 
 
@@ -182,19 +182,20 @@ def _looked_at(instance: Instance) -> str:
     return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
 
 
-def _print_sums(instance: Instance, sums: Sums | None) -> None:
+def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
     if sums is None:
         console().print("The cluster's sums were not counted in time (--time-limit)")
         return
-    _print_stranded(sums[0])
-    _print_largest(sums[1], _looked_at(instance))
+    where = " in the whole cluster" if asked else ""
+    _print_stranded(sums[0], where)
+    _print_largest(sums[1], f"{where}{_looked_at(instance)}")
 
 
-def _print_stranded(found: Sequence[Stranded]) -> None:
+def _print_stranded(found: Sequence[Stranded], where: str) -> None:
     from placer.base.quantity import format_amount
 
     terminal = console()
-    terminal.print("\nStranded: free, and of no use to any pod of this cluster")
+    terminal.print(f"\nStranded{where}: free, and of no use to any pod of this cluster")
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
         text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"

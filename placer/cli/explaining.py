@@ -20,6 +20,7 @@ from placer.cli.queueing import with_steps
 from placer.cli.sources import SECONDS, add_source, source, source_words
 from placer.cli.terminal import (
     COPIED,
+    ENDINGS,
     OK,
     Interruptible,
     add_asking,
@@ -70,7 +71,9 @@ def add_explain(commands: Any) -> None:
     add_asking(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
-        "--group", metavar="[KIND/][NAMESPACE/]NAME", help="one group, or the one of a pod (default: all that wait)"
+        "--group",
+        metavar="[KIND/][NAMESPACE/]NAME",
+        help="one group, or those of a pod or workload (default: all that wait)",
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
@@ -87,6 +90,7 @@ def _explain(options: argparse.Namespace) -> int:
     from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
 
+    _name_among_files(options)
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
     paths = source(options)
@@ -107,6 +111,16 @@ def _explain(options: argparse.Namespace) -> int:
     if not options.json:
         _print_findings(options, case, keys or [])
     return code
+
+
+def _name_among_files(options: argparse.Namespace) -> None:
+    """Take the one word that is no file for the name of a group, as ``kubectl placer why`` does."""
+    words = [
+        each for each in options.instance if each != "-" and not each.endswith(ENDINGS) and not Path(each).exists()
+    ]
+    if len(words) == 1 and not (options.group or options.job):
+        options.group = words[0]
+        options.instance.remove(words[0])
 
 
 def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> None:

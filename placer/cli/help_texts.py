@@ -29,7 +29,7 @@ EXAMPLES = {
         "placer defrag cluster.yaml --free-domains 1@rack --max-moves 20",
     ),
     "expand": ("placer expand jobs.yaml", "placer expand cluster.yaml jobs.yaml -o pods.yaml"),
-    "explain": ("placer explain -n ml --group train", "placer explain cluster.yaml --job new-job.yaml"),
+    "explain": ("placer explain ml/train", "placer explain cluster.yaml --job new-job.yaml"),
     "generate": (
         "placer generate planted -o instance.json.gz",
         "placer generate planted --nodes 200 --seed 7 | placer solve -",

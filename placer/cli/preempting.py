@@ -55,7 +55,7 @@ def add_preempt(commands: Any) -> None:
         "--for",
         dest="group",
         metavar="[KIND/][NAMESPACE/]NAME",
-        help="one group, or the one of a pod (default: all that wait)",
+        help="one group, or those of a pod or workload (default: all that wait)",
     )
     add_what_if(parser)
     add_apply(parser)
@@ -103,18 +103,15 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 def _preempt(options: argparse.Namespace) -> int:
     from placer.answers.explain.prices import rivals
-    from placer.answers.making_room import group_named, preempt
+    from placer.answers.making_room import groups_named, preempt
     from placer.answers.summary.preempting import preempt_lines, rival_lines
-    from placer.problem.what_if import without
+    from placer.problem.what_if import only_waiting
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
-        if options.group is not None:
-            return preempt(
-                instance, group_named(instance, options.group, options.namespace, home_of(options)), **limits
-            )
-        asked = set(selection(options).groups(instance))
-        others = {pod.key for pod in instance.pending if pod.group not in asked}
-        return preempt(without(instance, others) if others else instance, **limits)
+        if options.group is None:
+            return preempt(only_waiting(instance, selection(options).groups(instance)), **limits)
+        asked = groups_named(instance, options.group, options.namespace, home_of(options))
+        return preempt(only_waiting(instance, asked), **limits)
 
     def lines(instance: Instance, result: Result) -> Iterator[str]:
         if not result.instance.pending:

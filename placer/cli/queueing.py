@@ -12,14 +12,14 @@ from placer.base.deadline import duration
 from placer.base.errors import UsageError
 from placer.base.table import Column, tables
 from placer.cli.sources import SECONDS, add_source, namespace_budget, source, source_words
-from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, selection, tell
+from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, say, selection, tell
 from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
     from placer.answers.document import QueueItem
     from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
-    from placer.problem import GroupKey, Instance
+    from placer.problem import Finding, GroupKey, Instance
     from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost
 
 __all__ = ["add_queue", "with_steps"]
@@ -66,18 +66,18 @@ def _queue(options: argparse.Namespace) -> int:
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
         instance = within_budget(read_instance(options, paths), budget)
-        items = {} if options.cost else _items(options, instance, deadline, progress)
+        items, findings = ({}, ()) if options.cost else _items(options, instance, deadline, progress)
         listed = with_steps(instance, items, source_words(options), deadline, progress.phase)
     if options.cost:
         _show_costs(options, instance, budget)
     else:
-        _show(options, instance, listed)
+        _show(options, instance, listed, findings)
     return OK
 
 
 def _items(
     options: argparse.Namespace, instance: Instance, deadline: Deadline, progress: Progress
-) -> dict[GroupKey, QueueItem]:
+) -> tuple[dict[GroupKey, QueueItem], tuple[Finding, ...]]:
     from placer.answers.solving import solve
     from placer.answers.summary.queue import queue_items
     from placer.problem.disruption import outcome_of
@@ -88,14 +88,14 @@ def _items(
     result = solve(instance, time_limit=seconds, watch=progress.point)
     asked = set(selection(options).groups(instance))
     found = queue_items(outcome_of(instance, result.placement or Placement()), result.reasons, time.time())
-    return {key: item for key, item in found.items() if key in asked}
+    return {key: item for key, item in found.items() if key in asked}, result.findings
 
 
-def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem]) -> None:
+def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem], findings: Sequence[Finding]) -> None:
     from placer.answers.document import QueueListDocument
     from placer.answers.summary import print_absent, print_findings
     from placer.answers.summary.groups import print_looked_at
-    from placer.answers.summary.queue import nothing_waits, print_messages, print_queue, print_steps
+    from placer.answers.summary.queue import lone_jobs, nothing_waits, print_messages, print_queue, print_steps
 
     if options.json:
         tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
@@ -109,9 +109,10 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
         if options.wide:
             print_messages(items, terminal)
         print_steps(items, terminal)
+        say(lone_jobs(instance, items))
         if not selection(options).words:
             print_absent(instance.absent_work, terminal)
-    print_findings(instance.findings, terminal, brief="" if options.wide else "Findings")
+    print_findings(findings, terminal, brief="" if options.wide else "Findings")
     print_looked_at(instance, terminal)
 
 

@@ -44,11 +44,6 @@ def seconds_of(text: str) -> float:
 def parse_address(text: str) -> tuple[str, int]:
     """Read a host and a port to listen at; no host: every address of the machine. IPv6 is in brackets.
 
-    Raises
-    ------
-    ValueError
-        It is no such thing.
-
     Examples
     --------
     >>> parse_address(":8080"), parse_address("127.0.0.1:0"), parse_address("[::]:8080")

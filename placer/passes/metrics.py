@@ -60,125 +60,112 @@ def longest_silence(options: PassOptions) -> float:
 
 
 class LoopMetrics:
-    """Counts the passes of a loop, as one of its observers.
-
-    Parameters
-    ----------
-    profile
-        The name of the scheduler.
-    patience
-        Seconds without a sign of life after which the loop counts as stuck.
-    lease
-        Name of the Lease.
-
-    Attributes
-    ----------
-    ready
-        Whether a pass has ended, or another process makes them.
-    """
+    """Counts the passes of a loop, as one of its observers."""
 
     def __init__(self, profile: str, patience: float = _STUCK, lease: str = "placer") -> None:
         self._patience = patience
         self.registry = registry = prometheus.CollectorRegistry()
         self.ready = False  #: whether a pass has ended, or another process makes them
         self._profile, self._sign = profile, time.monotonic()
-        self._attempts = prometheus.Counter(
+        self._reasons = set[str]()
+
+        def counter(name: str, text: str, *labels: str) -> prometheus.Counter:
+            return prometheus.Counter(name, text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> prometheus.Gauge:
+            return prometheus.Gauge(name, text, labels, registry=registry)
+
+        def histogram(name: str, text: str, *labels: str, buckets: Sequence[float]) -> prometheus.Histogram:
+            return prometheus.Histogram(name, text, labels, registry=registry, buckets=buckets)
+
+        self._attempts = counter(
             "scheduler_schedule_attempts_total",
             "Pods that passes looked at, by outcome: scheduled, unschedulable, error.",
-            ("result", "profile"),
-            registry=registry,
+            "result",
+            "profile",
         )
-        self._group_attempts = prometheus.Counter(
+        self._group_attempts = counter(
             "scheduler_podgroup_schedule_attempts_total",
             "Groups with an object and waiting pods, by outcome of a pass: scheduled, unschedulable, error.",
-            ("result", "profile"),
-            registry=registry,
+            "result",
+            "profile",
         )
-        self._pending = prometheus.Gauge(
+        self._pending = gauge(
             "scheduler_pending_pods",
             "Pods that waited after the last pass: active (planned and not bound), backoff, unschedulable, gated.",
-            ("queue",),
-            registry=registry,
+            "queue",
         )
-        self._passes = prometheus.Counter(
-            "placer_passes_total",
-            "Passes by how they ended: decided, error, paused, interrupted.",
-            ("outcome",),
-            registry=registry,
+        self._passes = counter(
+            "placer_passes_total", "Passes by how they ended: decided, error, paused, interrupted.", "outcome"
         )
-        self._verdicts = prometheus.Counter(
-            "placer_verdicts_total", "Decisions by verdict.", ("verdict",), registry=registry
-        )
-        self._steps = prometheus.Histogram(
+        self._verdicts = counter("placer_verdicts_total", "Decisions by verdict.", "verdict")
+        self._steps = histogram(
             "placer_pass_step_seconds",
             "Seconds of a step of a pass: snapshot, solve, bind, tell.",
-            ("step",),
-            registry=registry,
+            "step",
             buckets=_STEPS,
         )
-        self._age = prometheus.Histogram(
-            "placer_plan_age_seconds",
-            "Seconds from the snapshot of a pass to its first binding.",
-            registry=registry,
-            buckets=_STEPS,
+        self._age = histogram(
+            "placer_plan_age_seconds", "Seconds from the snapshot of a pass to its first binding.", buckets=_STEPS
         )
-        self._waits = prometheus.Histogram(
+        self._waits = histogram(
             "placer_pod_wait_seconds",
             "Seconds from the creation of a pod to its binding, by cause of the wait: placer, cluster (an "
             "earlier pass found a reason against it), unknown (first pass of a process).",
-            ("cause",),
-            registry=registry,
+            "cause",
             buckets=_WAITS,
         )
-        self._gap = prometheus.Gauge(
+        self._gap = gauge(
             "placer_objective_gap",
             "Relative gap between a value of the last decision and its bound; NaN: no bound.",
-            ("value",),
-            registry=registry,
+            "value",
         )
-        self._waiting = prometheus.Gauge(
-            "placer_waiting_groups", "Groups with pods that wait, by reason.", ("reason",), registry=registry
-        )
-        self._gangs = prometheus.Counter(
+        self._waiting = gauge("placer_waiting_groups", "Groups with pods that wait, by reason.", "reason")
+        self._gangs = counter(
             "placer_gangs_total",
             "Gangs of plans by outcome: bound, released, short, halfBound, rolledBack, left (stale or refused).",
-            ("state",),
-            registry=registry,
+            "state",
         )
-        self._stale = prometheus.Counter(
+        self._stale = counter(
             "placer_stale_gangs_total",
             "Gangs of plans of which a binding was not sent, since the cluster had changed since the snapshot.",
-            registry=registry,
         )
-        self._disturbed = prometheus.Counter(
+        self._disturbed = counter(
             "placer_disturbed_pods_total",
             "Running pods that passes evicted to make room, by outcome: moved (bound again), evicted.",
-            ("action",),
-            registry=registry,
+            "action",
         )
-        self._rejected = prometheus.Counter(
-            "placer_kubelet_rejections_total", "Pods that kubelets rejected, by reason.", ("reason",), registry=registry
-        )
-        self._late = prometheus.Counter(
+        self._rejected = counter("placer_kubelet_rejections_total", "Pods that kubelets rejected, by reason.", "reason")
+        self._late = counter(
             "placer_late_passes_total",
             "Passes that decided more than 2 s later than their time limit, or reading and half the limit, allows.",
-            registry=registry,
         )
-        self._reasons = set[str]()
-        self._unrecorded = prometheus.Counter(
+        self._unrecorded = counter(
             "placer_record_dropped_total",
             "Entries for which the record has no room, by part: gangs (not bound), rejected, unanswered, reservations, "
             "held, unreadable.",
-            ("part",),
-            registry=registry,
+            "part",
         )
-        self._unsaved = prometheus.Counter(
+        self._unsaved = counter(
             "placer_unsaved_passes_total",
             "Passes that --save could not keep, as on a full disk (saveKeep); they bind all the same.",
-            registry=registry,
+        )
+        self._requests = counter(
+            "rest_client_requests_total",
+            "Requests to the API server, by status (<error>: no answer came), method and host.",
+            "code",
+            "method",
+            "host",
+        )
+        self._answers = histogram(
+            "rest_client_request_duration_seconds",
+            "Seconds until an answer of the API server began.",
+            "verb",
+            "host",
+            buckets=_ANSWERS,
         )
         self._now = {
-            name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
+            name: gauge(f"placer_{name}", text)
             for name, text in (
                 ("half_bound_gangs", "Gangs that the last pass left half-bound."),
                 ("namespace_budget_share", "Largest share of its budget that a namespace spent; above 1: pods wait."),
@@ -202,31 +189,11 @@ class LoopMetrics:
             )
         }
         prometheus.Info("placer_build", "Which placer it is.", registry=registry).info({"version": __version__})
-        self._count_requests(registry)
-        self._leads = prometheus.Gauge(
-            "leader_election_master_status",
-            "1 while this process holds the Lease, else 0, as components of Kubernetes say it.",
-            ("name",),
-            registry=registry,
-        ).labels(lease)
+        master = "1 while this process holds the Lease, else 0, as components of Kubernetes say it."
+        self._leads = gauge("leader_election_master_status", master, "name").labels(lease)
         prometheus.ProcessCollector(registry=registry)
         self._looked: float | None = None  # when the last pass that decided began, in seconds since 1970
         self._found: dict[Key, tuple[float, str]] = {}  # pods that it left waiting: when they came, and for whom
-
-    def _count_requests(self, registry: prometheus.CollectorRegistry) -> None:
-        self._requests = prometheus.Counter(
-            "rest_client_requests_total",
-            "Requests to the API server, by status (<error>: no answer came), method and host.",
-            ("code", "method", "host"),
-            registry=registry,
-        )
-        self._answers = prometheus.Histogram(
-            "rest_client_request_duration_seconds",
-            "Seconds until an answer of the API server began.",
-            ("verb", "host"),
-            registry=registry,
-            buckets=_ANSWERS,
-        )
 
     def request(self, method: str, url: str, status: int, seconds: float) -> None:
         """Count a request to the API server."""

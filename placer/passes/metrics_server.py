@@ -45,10 +45,6 @@ class PageServer:
     ----------
     address
         Host and port; an empty host or ``::``: all addresses of this machine; port 0: any.
-    pages
-        Path to a function that gives its answer.
-    flag
-        The option for the address, for messages.
     local
         Pages for the same machine alone, which raise ``ValueError`` for a wrong body. Those below ``/debug/flags/`` may
         be written to.

@@ -32,20 +32,11 @@ def saved_placements(folder: Path) -> dict[datetime, Path]:
 
 @dataclass(frozen=True, slots=True)
 class SavedPasses:
-    """A folder of pairs, and its limits.
+    """A folder of pairs, and its limits."""
 
-    Parameters
-    ----------
-    folder
-        Exists and is writable.
-    keep
-        Most pairs, at least 1; None: all.
-    keep_bytes
-        Most bytes of all pairs; None: any. The newest pair is always kept.
-    """
-
-    folder: Path
-    keep: int | None = None
+    folder: Path  #: exists and is writable
+    keep: int | None = None  #: most pairs, at least 1; None: all
+    #: Most bytes of all pairs; None: any. The newest pair is always kept.
     keep_bytes: int | None = None
 
     def save(self, snapshot: Snapshot, placement: dict[str, Any]) -> list[str]:

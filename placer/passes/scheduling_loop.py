@@ -103,10 +103,6 @@ def run_loop(
     ----------
     options
         Of every pass; ``every`` is the longest period, by default passes follow at once.
-    stop
-        Set by another thread, or a signal: begin nothing more.
-    make
-        Makes a pass.
     """
     loop = _Loop(client, options, stop, observers, make)
     before = sys.getswitchinterval()
@@ -148,6 +144,7 @@ class _Loop:
         self._client, self._options, self._stop, self._observers = client, options, stop, observers
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
+        self._first_news = self._last_news = 0.0  #: by ``time.monotonic()``, of those since the news was cleared
         self._arrivals = Arrivals()
         self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
@@ -165,7 +162,10 @@ class _Loop:
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
         name, gates = self._options.scheduler_name, self._options.gates
         if may_help(info, before, after, name, gates):
-            self._news.set()
+            self._last_news = time.monotonic()
+            if not self._news.is_set():
+                self._first_news = self._last_news
+                self._news.set()
             if has_come(info, before, after, name, gates):
                 self._arrivals.came()
 
@@ -244,7 +244,7 @@ class _Loop:
             done.loop.earlier = None  # so that not every pass holds the one before it
             done.report.troubles += self.lists.troubles
             self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
-            done.report.status = self.teller.told(_TOLD)
+            done.report.status = self.teller.told(0.0 if self._arrivals.waiting else _TOLD)
             self._tell(lambda each: each.ended(done))
         self._failures = 0 if done.report.error is None else self._failures + 1
         self._earlier = lasting_answer(done)
@@ -257,10 +257,13 @@ class _Loop:
         self._sleep(leading, latest, self._news)
         if not self._is_over(leading):
             self.lists.hurry()
-        gathered = time.monotonic() + _GATHERING
-        while self._news.is_set() and time.monotonic() < gathered:
-            self._news.clear()
-            self._news.wait(_QUIET)
+        while self._news.is_set() and not self._is_over(leading) and (left := self._gathering) > 0:
+            self._stop.wait(left)
+
+    @property
+    def _gathering(self) -> float:
+        """Seconds until what has come is a whole; what came during the last pass has waited long enough."""
+        return min(self._first_news + _GATHERING, self._last_news + _QUIET) - time.monotonic()
 
     def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
         while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:

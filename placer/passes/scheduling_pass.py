@@ -118,53 +118,35 @@ _ONE_BY_ONE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class PassOptions:
-    """Options of a pass; the help of ``placer run`` describes each flag.
-
-    Parameters
-    ----------
-    time_limit
-        Seconds from the start of the pass to the first binding, but half of it is left for deciding.
-    dry_run
-        Empty; ``client``: write nothing; ``server``: the server tries every binding and keeps none.
-    save
-        Keeps snapshot and Placement; None: neither.
-    patience
-        Seconds for which a gang may be half-bound before it is rolled back; 0: rolled back by this pass.
-    most
-        Limit of bindings, in whole gangs; None: there is none.
-    every
-        Longest period of a loop (:mod:`placer.passes.scheduling_loop`) in seconds; None: the pass stands alone.
-    hold
-        Seconds for which made room is held for its gang.
-    gates
-        Whether pods with the hold gate alone are decided, and released.
-    holds
-        Whether room is held for missing pods of half-bound gangs; a plan that evicts for one finds it free.
-    """
+    """Options of a pass; the help of ``placer run`` describes each flag."""
 
     scheduler_name: str = "placer"
     method: str = "auto"
+    #: Seconds from the start of the pass to the first binding, but half of it is left for deciding.
     time_limit: float | None = 20.0
     namespace_budget: NamespaceBudget | None = field(default_factory=NamespaceBudget)
     workers: int | None = None
     seed: int = 0
     binding: BindingOptions = field(default_factory=BindingOptions)
-    dry_run: str = ""
+    dry_run: str = ""  #: empty; ``client``: write nothing; ``server``: the server tries every binding and keeps none
     cool_down: float = 300.0
     status: StatusOptions = field(default_factory=StatusOptions)
     enqueue: bool = False
     strict: bool = False
     save: SavedPasses | None = None
     lease: LeaseOptions = field(default_factory=LeaseOptions)
+    #: Seconds for which a gang may be half-bound before it is rolled back; 0: rolled back by this pass.
     patience: float = 300.0
     guards: Guards = field(default_factory=Guards)
-    most: int | None = None
+    most: int | None = None  #: limit of bindings, in whole gangs; None: there is none
+    #: Longest period of a loop (:mod:`placer.passes.scheduling_loop`) in seconds; None: the pass stands alone.
     every: float | None = None
     eviction: EvictionOptions = field(default_factory=EvictionOptions)
     evictions_per_hour: int = 0
-    hold: float = 600.0
+    hold: float = 600.0  #: seconds for which made room is held for its gang
     controllers: frozenset[str] = frozenset()
-    gates: bool = False
+    gates: bool = False  #: whether pods with the hold gate alone are decided, and released
+    #: Whether room is held for missing pods of half-bound gangs; a plan that evicts for one finds it free.
     holds: bool = True
 
     @property
@@ -289,28 +271,15 @@ def leader_identity(identifier: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PassSession:
-    """A pass under way: its cluster, and what stops and shows it.
-
-    Parameters
-    ----------
-    stop
-        Set by another thread, or a signal: begin nothing more.
-    gently
-        Called before the first write: from now on an interrupt must only set ``stop``.
-    watch
-        Called with each phase.
-    start
-        ``time.monotonic()`` from which the time limit counts.
-    lists
-        Kept lists; None: all are asked for.
-    """
+    """A pass under way: its cluster, and what stops and shows it."""
 
     client: Client
-    stop: threading.Event
+    stop: threading.Event  #: set by another thread, or a signal: begin nothing more
+    #: Called before the first write: from now on an interrupt must only set ``stop``.
     gently: Callable[[], None] = lambda: None
     watch: Callable[[str], None] = lambda _: None
-    start: float = field(default_factory=time.monotonic)
-    lists: Reflectors | None = None
+    start: float = field(default_factory=time.monotonic)  #: ``time.monotonic()`` from which the time limit counts
+    lists: Reflectors | None = None  #: kept lists; None: all are asked for
 
 
 #: What a pass does once it has the Lease.
@@ -328,8 +297,6 @@ def run_pass(
         Is filled step by step, so that the progress of an interrupted pass can be reported.
     leading
         A holder of the Lease who renews it; default: the pass acquires and releases it.
-    make
-        Default :func:`make_pass`.
 
     Raises
     ------
@@ -674,11 +641,11 @@ def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane
     if not options.dry_run and done.elector.lost is None:
         awaited = done.record.unanswered.pods if done.loop.arrivals is not None else ()
         now = server_time(client)
-        made = recorded_before(read.instance, bound.plan, done.record.gangs, read.half_bound, now, awaited)
-        done.report.unrecorded["gangs"] += len(made.plan.dropped) - len(bound.plan.dropped)
-        done.report.troubles += made.troubles
-        bound.plan = made.plan
-        keep_record(client, done, made.gangs, read.workloads)
+        before, known = bound.plan, done.record.gangs
+        bound.plan, gangs, troubles = recorded_before(read.instance, before, known, read.half_bound, now, awaited)
+        done.report.unrecorded["gangs"] += len(bound.plan.dropped) - len(before.dropped)
+        done.report.troubles += troubles
+        keep_record(client, done, gangs, read.workloads)
     breaker, carried_out = _carry_out(session, done, read, bound.plan)
     if lane is not None:
         carried_out = [*lane.gangs, *carried_out]
@@ -696,21 +663,17 @@ def _carry_out(
     session: PassSession, done: Pass, read: ReadCluster, plan: BindingPlan
 ) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
-    breaker, elector = Breaker(session.client, done.options.binding.grace, methods), done.elector
-    arrivals = done.loop.arrivals
+    breaker = Breaker(session.client, done.options.binding.grace, methods)
+    arrivals, elector = done.loop.arrivals, done.elector
     answered = partial(session.watch, f"binding {counted(sum(len(batch.bindings) for batch in plan.batches), 'pod')}")
     answered()
+
+    def gives_way() -> str | None:
+        return GAVE_WAY if arrivals is not None and arrivals.end_bindings() else None
+
+    cache, instance = read.cache, read.instance
     return breaker, execute_plan(
-        breaker,
-        read.cache,
-        read.instance,
-        plan,
-        done.binding,
-        session.stop,
-        lambda: elector.lost,
-        lambda: elector.paused or (GAVE_WAY if arrivals is not None and arrivals.end_bindings() else None),
-        answered,
-        lambda: elector.left,
+        breaker, cache, instance, plan, done.binding, session.stop, elector, answered, gives_way
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
@@ -75,6 +75,12 @@ class CalledGroup:
             return CalledGroup(self.name, self.kind).groups(instance)
         return found
 
+    def refuse_several(self, found: Collection[GroupKey], option: str) -> None:
+        """Refuse several groups of the name, unless one workload made them."""
+        one_workload = len({key.namespace for key in found}) == 1 and self.name not in {key.name for key in found}
+        if len(found) > 1 and not one_workload:
+            raise UsageError(f"{option}: found {len(found)} groups of that name, expected {_one_of(found)}")
+
     def _named(self, instance: Instance, home: str) -> set[GroupKey]:
         return self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
 
@@ -98,6 +104,10 @@ class CalledGroup:
             return set()
         found = {group_of(pod) for pod in instance.pending if self._is_of_workload(pod)}
         return self._inside(found & instance.groups.keys(), home)
+
+    def made(self, pod: Pod) -> bool:
+        """Whether a pod has this name, or a workload of this name made it."""
+        return self.means_pod(pod.key) or (self.kind in ("", *_WORKLOADS) and self._is_of_workload(pod))
 
     def _is_of_workload(self, pod: Pod) -> bool:
         group = pod.group.name if pod.group is not None else ""
@@ -165,7 +175,7 @@ def group_of(pod: Pod) -> GroupKey:
     return GroupKey("", pod.namespace, pod.name) if pod.group is None else pod.group
 
 
-def one_of(keys: Iterable[GroupKey]) -> str:
+def _one_of(keys: Iterable[GroupKey]) -> str:
     """The names among which the user has to choose."""
     return f"one of {', '.join(sorted(map(full_name, keys)))}"
 

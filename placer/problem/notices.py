@@ -254,7 +254,7 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
         yield "SortingAlgorithmUnknown", f"topologySortingAlgorithm: found {algorithm!r}, {known}"
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
-        yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
+        yield "NumMembers", f"numMembers is {spec.num_members}, there {there}; it decides nothing, these pods count"
     absent = set(_without_cost(spec)) if costs_matter else set()
     if absent:
         meaning = "counts as 0: on one node or in one zone"

@@ -285,11 +285,15 @@ class Result:
         _shown(self, "save_result", path, bindings)
 
     @property
+    def died(self) -> str | None:
+        """How its search died, if it did."""
+        return next((finding.message for finding in self.findings if finding.code == "SolverDied"), None)
+
+    @property
     def nothing_found(self) -> str:
         """Why there is no placement, in words."""
-        died = next((finding.message for finding in self.findings if finding.code == "SolverDied"), None)
-        if died is not None:
-            return f"{self.method} found nothing: {died}"
+        if self.died is not None:
+            return f"{self.method} found nothing: {self.died}"
         if self.termination is Termination.FINISHED:
             return f"{self.method} found nothing: its model of this instance would be too large"
         return f"{self.method} found nothing before it had to stop ({self.termination})"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from placer.base.words import and_list, some
 from placer.kube.base import controller
 from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from placer.problem.gangs import PodEntry
 
 _ALL = "*"
+_NAMED = 8  #: workloads that make no pods yet, and gated pods, that a sentence names
 _YUNIKORN = "yunikorn"
 _APPLICATION = frozenset((YUNIKORN_APP_ID, YUNIKORN_APPLICATION))
 
@@ -191,4 +193,5 @@ def _of_queue(labels: Mapping[str, str] | None) -> str:
 
 
 def _count(words: str, names: set[str]) -> str:
-    return f"{len(names):,} {words.replace('#', 's' if len(names) > 1 else '', 1)} ({counted(names)})"
+    named = and_list(some(sorted(names), _NAMED))
+    return f"{len(names):,} {words.replace('#', 's' if len(names) > 1 else '', 1)} ({named})"

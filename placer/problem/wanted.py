@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from placer.base.errors import UsageError
@@ -24,7 +25,9 @@ __all__ = ["count_at_tier", "groups_wanted", "is_shape", "new_groups", "wanted_o
 _SHAPE = re.compile(
     r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"
 )
-_LIKE_A_SHAPE = re.compile(r"\s*\d+\s*x\s")
+_LIKE_A_SHAPE = re.compile(r"\s*\d+\s*x\s*\d")
+_FILES = (".json", ".yaml", ".yml", ".gz")
+_FORM = "'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'"
 #: Kinds that say what the cluster is: no job has them.
 _NO_JOB = ("Node", "HyperNode", "NodeResourceTopology", "Policy", "PodDisruptionBudget")
 #: Pods that one call may want.
@@ -49,8 +52,7 @@ class _WantedShape:
         """
         match = _SHAPE.fullmatch(words)
         if match is None:
-            form = "'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'"
-            raise UsageError(f"--want {words!r}: expected {form}, or a file")
+            raise UsageError(f"--want {words!r}: expected {_FORM}, or a file")
         gangs, pods = int(match[1]), int(match[2])
         if gangs * pods > _MOST_PODS:
             raise UsageError(f"--want {words!r}: found {gangs * pods:,} pods, expected at most {_MOST_PODS:,}")
@@ -171,6 +173,8 @@ def wanted_objects(words: str, instance: Instance, taken: Collection[str] = ()) 
     if is_shape(words):
         known = _namespaces(instance).union(taken)
         return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance, known))
+    if not (words == "-" or words.endswith(_FILES) or Path(words).exists()):
+        raise UsageError(f"--want {words!r}: found no such file, expected one, or {_FORM}")
     raws = read_objects([words])
     odd = next((raw for raw in raws if raw.kind in _NO_JOB), None)
     if odd is not None:

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.arrays.admission_orders import Ordering, Orders, find_order
@@ -16,7 +16,7 @@ from placer.problem.numa import NumaDemand, NumaNode
 from tests.examples import examples, exhaustive
 from tests.numa_drawn import demands, nodes
 from tests.numa_naive import any_order, creation_order, some_order, works
-from tests.numa_words import demand, numa, replay
+from tests.numa_words import demand, numa
 
 FOUR_AND_TWO = numa("single", "container", "4 cpu 8 memory", "2 cpu 8 memory")
 TWO_AND_FOUR = numa("single", "container", "2 cpu 8 memory", "4 cpu 8 memory")
@@ -49,16 +49,6 @@ def test_pods_of_the_same_second_come_in_any_order() -> None:
     assert ordering(FOUR_AND_TWO, TWO, FOUR, created=(4, 5)) == Ordering(Orders.SOME, (1, 0))
 
 
-def test_two_of_one_second_before_or_after_an_older_one() -> None:
-    """Zones of 5 and 4 for 2, 3 and 4: 2 and 3 fill zone 0, in either order, and 4 zone 1.
-
-    With 4 first, zone 0 has 1 left; 2 and 3 then want zone 1 both, which has 4. Zone by zone: 3, 2, 4.
-    """
-    node = numa("single", "container", "5 cpu 8 memory", "4 cpu 8 memory")
-    assert ordering(node, THREE, TWO, FOUR, created=(1, 1, 2)) == Ordering(Orders.CREATION, (0, 1, 2))
-    assert ordering(node, THREE, TWO, FOUR, created=(2, 2, 1)) == Ordering(Orders.SOME, (0, 1, 2))
-
-
 def test_an_assignment_exists_and_no_order_works() -> None:
     """Containers of 2 and 4 for zones of 4 and 2: the first takes of zone 0, whatever else is bound before or after."""
     torn = demand("2 cpu 1 memory", "4 cpu 1 memory")
@@ -67,18 +57,6 @@ def test_an_assignment_exists_and_no_order_works() -> None:
     # With a pod of 1 and zones of 5 and 2, all 7 cores would be in use; torn takes 2 of zone 0, so 4 fit nowhere.
     node = numa("single", "container", "5 cpu 8 memory", "2 cpu 8 memory")
     assert ordering(node, torn, demand("1 cpu 1 memory")) == Ordering(Orders.NONE, None)
-
-
-def test_another_pod_may_have_to_come_first_to_fill_the_low_zone() -> None:
-    """Zones of 5 and 6 for torn (2, 4 in this order) and a pod of 5: alone, torn takes 2 of zone 0 and 4 of zone 1, and
-    5 fit nowhere; with 5 in zone 0 first, both containers of torn go to zone 1.
-    """
-    node = numa("single", "container", "5 cpu 8 memory", "6 cpu 8 memory")
-    torn, five = demand("2 cpu 1 memory", "4 cpu 1 memory"), demand("5 cpu 1 memory")
-    assert replay(node, torn, five) == "01 -"
-    assert replay(node, five, torn) == "0 1"
-    assert ordering(node, torn, five) == Ordering(Orders.SOME, (1, 0))
-    assert ordering(node, torn, five, created=(2, 1)) == Ordering(Orders.CREATION, (1, 0))
 
 
 def test_more_than_there_is_is_seen_at_once() -> None:
@@ -194,23 +172,3 @@ def _by_trying(node: NumaNode, pods: list[NumaDemand], created: tuple[float, ...
     if creation_order(node, pods, created):
         return Orders.CREATION
     return Orders.NONE if some_order(node, pods) is None else Orders.SOME
-
-
-def test_every_answer_is_among_those_that_permutations_confirm() -> None:
-    """Small pods on zones nearly full, so that the order matters often."""
-    seen: Counter[Orders] = Counter()
-    sizes = st.sampled_from((1, 2, 3, 4))
-    pairs = st.tuples(sizes, st.sampled_from((0, 0, 0, 2)))
-
-    @settings(max_examples=400, deadline=None, derandomize=True, database=None)
-    @given(st.lists(st.integers(3, 6), min_size=2, max_size=3), st.lists(pairs, min_size=3, max_size=4))
-    def count(zones: list[int], asked: list[tuple[int, int]]) -> None:
-        node = numa("single", "container", *(f"{cores} cpu 99 memory" for cores in zones))
-        pods = [demand(*(f"{cores} cpu 1 memory" for cores in (first, second) if cores)) for first, second in asked]
-        created = tuple(float(index // 2) for index in range(len(pods)))
-        found = ordering(node, *pods, created=created)
-        assert found.orders is _by_trying(node, pods, created)
-        seen[found.orders] += 1
-
-    count()
-    assert all(seen[each] >= 5 for each in Orders), seen

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.amounts import SAFE, NodeAmounts, Scale
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.eligibility import Eligibility
@@ -32,8 +31,6 @@ from placer.problem import (
     Toleration,
 )
 from placer.problem.nodes import TOPOLOGY_POLICY, NodeMark
-from placer.rules import verify
-from placer.rules.scoring import score
 from placer.search.greedy.multi_start import greedy
 from tests.tiny import tiny
 from tests.world import GPU, World, hard, port
@@ -159,24 +156,6 @@ def test_amounts_beyond_sixty_bits_are_rounded_to_the_safe_side() -> None:
 
 def instances(seeds: range = SEEDS) -> Iterator[Instance]:
     return (tiny(seed).instance for seed in seeds)
-
-
-def thinned(dense: Dense, solution: Solution, random: Random) -> Solution:
-    """The solution without some of its groups."""
-    out = {group for group in range(len(dense.groups)) if random.random() < 0.4}
-    return solution.only(lambda index, _: dense.classes[index].group not in out)
-
-
-def test_values_by_index_are_those_by_name() -> None:
-    looked_at = 0
-    for seed, instance in enumerate(instances()):
-        dense = make_dense(instance)
-        for solution in (Solution(), found := greedy(dense), thinned(dense, found, Random(seed))):
-            placement = dense.placement(solution)
-            assert verify(instance, placement) == []
-            assert score_solution(dense, solution) == tuple(value.value for value in score(instance, placement))
-            looked_at += bool(solution)
-    assert looked_at > len(SEEDS) // 2
 
 
 def test_names_and_indices_lead_back_to_each_other() -> None:

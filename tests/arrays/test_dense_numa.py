@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import islice, permutations
+from itertools import islice
 from random import Random
 
 import numpy as np
-import pytest
 
 from placer.arrays import Dense, Solution
-from placer.arrays.admission_orders import Ordering, find_order, is_plain
+from placer.arrays.admission_orders import is_plain
 from placer.arrays.dense_builder import make_dense
-from placer.arrays.packed_kubelet import PackedKubelet, State, Units
 from placer.problem import Instance
-from placer.problem.placement import Placement
 from placer.rules import verify
 from tests.numa_naive import some_order
 from tests.oracle import placements
@@ -64,43 +60,6 @@ def test_refused_nodes_are_those_that_verify_names_in_every_order() -> None:
         for placement in islice(placements(instance), 40):
             assert verify(instance, placement) == []
             assert dense.numa.refused(dense.solution(placement)) == {}
-
-
-def test_crowds_that_come_in_any_order_do_in_every_one_and_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched, told = Counter[object](), Counter[bool]()
-    search = find_order
-
-    def counted(kubelet: PackedKubelet, state: State, pods: Sequence[Units], created: Sequence[float]) -> Ordering:
-        searched[kubelet, state, tuple(sorted(pods))] += 1
-        return search(kubelet, state, pods, created)
-
-    monkeypatch.setattr("placer.arrays.numa.find_order", counted)
-    for seed in range(60):
-        dense, random = make_dense(tiny_numa(seed).instance), Random(seed)
-        numa = dense.numa
-        if numa is None:
-            continue
-        searched.clear()
-        for node in np.flatnonzero(numa.kind >= 0).tolist():
-            units = [numa.of(index, node) for index in range(len(dense.classes)) if numa.of(index, node)]
-            pods = random.choices(units, k=3) if units else []
-            orders = (numa.kubelet(node).admit_all(numa.start[node], each) is not None for each in permutations(pods))
-            expected = all(orders)
-            for each in permutations(pods):
-                assert numa.in_any_order(node, each) == expected
-            told[expected] += bool(pods)
-        assert set(searched.values()) <= {1}
-    assert min(told[True], told[False]) > 10, told
-
-
-def test_a_class_is_one_demand() -> None:
-    for seed in range(60):
-        instance = tiny_numa(seed).instance
-        dense = make_dense(instance)
-        for each in dense.classes:
-            assert dense.numa is None or len({instance.pods[pod].numa for pod in each.pods}) == 1
-        again = dense.placement(dense.solution(Placement()))
-        assert again == Placement()
 
 
 def test_a_part_keeps_kinds_and_counts_what_stays() -> None:

@@ -13,13 +13,12 @@ import argparse
 import time
 from pathlib import Path
 
-import pulp
-
 import placer
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
+from placer.search.exact.integer_form import columns_of
 from placer.search.greedy.multi_start import greedy
 from placer.search.milp.method import MilpModel, search
 from placer.search.milp.solvers import ask, make_solver
@@ -31,14 +30,12 @@ def size(dense: Dense) -> str:
     model = MilpModel(dense)
     few = len(model.program.variables)
     for criterion in range(len(dense.criteria)):
-        model.objective.criterion(criterion)
+        model.aim(criterion)
     took = time.monotonic() - begin
     rows = model.program.problem.constraints()
     terms = sum(len(row) for row in rows)
-    every = model.program.variables
-    whole = sum(variable.cat == pulp.LpInteger for variable in every)
     return (
-        f"{few:,} variables for O1, {len(every):,} in all, {whole:,} of them integer; "
+        f"{few:,} variables for O1, {len(model.program.variables):,} in all; "
         f"{len(rows):,} rows, {terms:,} terms, built in {took:.2f} s"
     )
 
@@ -58,18 +55,19 @@ def relaxations(dense: Dense, solution: Solution, proved: set[int], solver: str)
     model, values = MilpModel(dense), score_solution(dense, solution)
     for criterion, (name, priority) in enumerate(dense.criteria):
         value = model.aim(criterion)
-        if value.terms:
+        if value.variables:
             model.start_from(None)
             lp = make_solver(solver, seconds=60)
             lp.mip = False
             ask(lp, model.program.problem)
-            bound = value.constant + sum(c * (variable.varValue or 0.0) for variable, c in value.terms.items())
+            point = [variable.varValue or 0.0 for variable in model.program.variables]
+            bound = columns_of(value).at(point.__getitem__)
         else:
             bound = float(value.constant)
         shown = f"{values[criterion]:,}" if criterion in proved else f"({values[criterion]:,})"
         gap = abs(bound - values[criterion]) / max(1, values[criterion])
         print(f"    {name}{'' if priority is None else f' {priority}'}: {shown}, LP {bound:,.1f}, gap {gap:.1%}")
-        model.keep(criterion, values[criterion])
+        model.exact.keep(criterion, values[criterion])
 
 
 def main() -> None:

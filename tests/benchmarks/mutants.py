@@ -7,7 +7,10 @@
 
 ``draw`` chooses mutants by seed: one changed operator, constant, condition or deleted statement each. ``run`` makes
 each of them in a copy of the tree and runs the tests, one path after the other, until one fails. With ``--beside``
-the tests of another checkout are asked about the survivors: a mutant that only they kill is printed as ``lost``.
+the tests of another checkout that are not here word for word are asked about the survivors: a mutant that only they
+kill is printed as ``lost``.
+``--map`` names a JSON object of path prefixes and tests: a mutant is asked about by those of the longest prefix of its
+path, in their order, and by all tests of the command line where no prefix fits.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -132,13 +135,16 @@ def draw(count: int, paths: list[Path], seed: int) -> list[Mutant]:
     return drawn
 
 
-def killer(mutant: Mutant, tree: Path, tests: list[str], limit: float) -> tuple[str, float]:
-    """The test that notices ``mutant`` and the seconds until it did; an empty text if none of ``tests`` does."""
+def killer(mutant: Mutant, tree: Path, tests: list[list[str]], limit: float) -> tuple[str, float]:
+    """The test that notices ``mutant`` and the seconds until it did; an empty text if none of ``tests`` does.
+
+    Tests are asked list by list; each has so many seconds.
+    """
     began, clean = time.monotonic(), (tree / mutant.path).read_bytes()
     mutant.apply(tree)
     try:
-        for path in tests:
-            failed = _failed(tree, path, limit)
+        for together in filter(None, tests):
+            failed = _failed(tree, together, limit)
             if failed:
                 return failed, time.monotonic() - began
     finally:
@@ -146,20 +152,47 @@ def killer(mutant: Mutant, tree: Path, tests: list[str], limit: float) -> tuple[
     return "", time.monotonic() - began
 
 
-def _failed(tree: Path, path: str, limit: float) -> str:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", path]
+def _failed(tree: Path, tests: list[str], limit: float) -> str:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", *tests]
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        return f"{path} (no end within {limit:g} s)"
+        return f"{tests[0]} (no end within {limit:g} s)"
     if done.returncode in (0, 5):
         return ""
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return lines[0].split(" - ")[0] if lines else f"{path} (exit {done.returncode})"
+    return lines[0].split(" - ")[0] if lines else f"{tests[0]} (exit {done.returncode})"
 
 
-def run(mutants: list[Mutant], tests: list[str], beside: Path | None, limit: float) -> Iterator[dict[str, object]]:
+def only_there(path: str, there: Path, here: Path) -> list[str]:
+    """The tests below a path of one checkout that another has not, or not word for word."""
+    files = [there / path] if path.endswith(".py") else sorted((there / path).rglob("test_*.py"))
+    found = []
+    for file in (each for each in files if each.exists()):
+        name = str(file.relative_to(there))
+        known = _sources(here / name)
+        found += [f"{name}::{test}" for test, source in _sources(file).items() if known.get(test) != source]
+    return found
+
+
+def _sources(file: Path) -> dict[str, str]:
+    """The test functions of a file, with their decorators."""
+    if not file.exists():
+        return {}
+    tests = (node for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef))
+    return {node.name: ast.unparse(node) for node in tests if node.name.startswith("test_")}
+
+
+def chosen(path: str, tests: list[str], mapped: Mapping[str, list[str]]) -> list[str]:
+    """The tests that are asked about a file: those of the longest prefix of its path, else all."""
+    fitting = [prefix for prefix in mapped if path.startswith(prefix)]
+    return mapped[max(fitting, key=len)] if fitting else tests
+
+
+def run(
+    mutants: list[Mutant], tests: list[str], mapped: Mapping[str, list[str]], beside: Path | None, limit: float
+) -> Iterator[dict[str, object]]:
     """One row for each mutant: who kills it here, and in the checkout ``beside`` where nobody does here."""
     with tempfile.TemporaryDirectory() as folder:
         here = _copied(ROOT, Path(folder) / "here")
@@ -168,8 +201,11 @@ def run(mutants: list[Mutant], tests: list[str], beside: Path | None, limit: flo
             shutil.rmtree(there / "tests")
             shutil.copytree(beside / "tests", there / "tests")
         for mutant in mutants:
-            name, seconds = killer(mutant, here, tests, limit)
-            before = "" if name or there is None else killer(mutant, there, tests, limit)[0]
+            asked = chosen(mutant.path, tests, mapped)
+            name, seconds = killer(mutant, here, [[path] for path in asked if (here / path).exists()], limit)
+            before = ""
+            if there and not name:
+                before, _ = killer(mutant, there, [only_there(path, there, here) for path in asked], limit)
             state = "killed" if name else "lost" if before else "survived"
             yield asdict(mutant) | {"state": state, "killer": name or before, "seconds": round(seconds, 1)}
 
@@ -188,7 +224,8 @@ def main() -> int:
     drawing.add_argument("--seed", type=int, default=1)
     running = commands.add_parser("run")
     running.add_argument("mutants", type=Path)
-    running.add_argument("tests", nargs="+")
+    running.add_argument("tests", nargs="*", default=["tests"])
+    running.add_argument("--map", type=Path, help="JSON: path prefix to the tests of what is under it")
     running.add_argument("--beside", type=Path)
     running.add_argument("--limit", type=float, default=300, help="seconds for the tests of one path")
     options = parser.parse_args()
@@ -198,8 +235,9 @@ def main() -> int:
         return 0
     lines = options.mutants.read_text().splitlines()
     drawn = [Mutant(**{key: tuple(v) if isinstance(v, list) else v for key, v in json.loads(x).items()}) for x in lines]
+    mapped = json.loads(options.map.read_text()) if options.map else {}
     lost = 0
-    for row in run(drawn, options.tests, options.beside, options.limit):
+    for row in run(drawn, options.tests, mapped, options.beside, options.limit):
         print(json.dumps(row), flush=True)
         lost += row["state"] == "lost"
     return 1 if lost else 0

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from placer.arrays import score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.bounds.counting import some_of
 from placer.bounds.lp import lp_bounds
-from placer.bounds.standalone import ArrayCache
 from tests.world import World, soft
 
 QUARTER = 250_000
@@ -67,15 +63,6 @@ def test_pieces_are_counted_node_by_node() -> None:
     assert found["weight", None] == NamedBound(None, 9 * QUARTER, "counting")
 
 
-def test_only_nodes_that_some_pod_may_use_have_room() -> None:
-    world = World()
-    world.node("a")
-    world.node("b", taints=["reserved"])
-    for name in "pqr":
-        world.pod(name, None, 2)
-    assert named(world)["placed", 0].bound == 4 * QUARTER
-
-
 def test_an_elastic_gang_needs_only_its_least() -> None:
     # 8 GPUs; two gangs need 4 pods of 6 and 3 of 6: 7 GPUs, both admitted; 12 pods are asked, 8 placed.
     world = World()
@@ -107,12 +94,6 @@ def test_what_a_higher_priority_holds_is_gone() -> None:
     assert found["admitted", 1] == 4 * QUARTER
 
 
-def test_only_what_its_value_must_take_is_gone() -> None:
-    # The upper one holds 4 GPUs' worth: 12 are left.
-    found = given(two_priorities(), admitted100=4 * QUARTER, placed100=4 * QUARTER)
-    assert found["admitted", 1] == 12 * QUARTER
-
-
 def test_its_lightest_way_to_that_value_counts() -> None:
     # Upper pods weigh by cpu: 2,000 of 4,000 milli-cpu are half a node, with 1 GPU or with 3. A value of half a node
     # must take 1 GPU, so of 8 GPUs 7 are left.
@@ -124,29 +105,6 @@ def test_its_lightest_way_to_that_value_counts() -> None:
         world.pod(f"low{index}", None, 1, priority=1)
     found = given(world, admitted100=2 * QUARTER, placed100=2 * QUARTER)
     assert found["admitted", 1] == 7 * QUARTER
-
-
-def test_a_placed_value_is_bounded_by_what_is_left_too() -> None:
-    # The lower priority is one gang that is ready with nothing new; 4 of its 12 GPUs are left.
-    world = World()
-    world.nodes("a b c d")
-    gang = world.gang("elastic", 0, priority=1)
-    world.pods_of("p q r s", gang, 3)
-    for index in range(6):
-        world.pod(f"high{index}", None, 2, priority=100)
-    assert given(world, admitted100=12 * QUARTER, placed100=12 * QUARTER)["placed", 1] == 4 * QUARTER
-
-
-def test_whole_gangs_place_what_is_admitted() -> None:
-    world = two_priorities()
-    assert given(world, admitted100=4 * QUARTER)["placed", 100] == 4 * QUARTER
-
-
-def test_a_gang_with_optional_pods_may_place_more() -> None:
-    world = World()
-    world.nodes("a b")
-    world.pods_of("p q r s", world.gang("elastic", 2))
-    assert given(world, admitted0=2 * QUARTER)["placed", 0] == 4 * QUARTER
 
 
 def test_pods_without_room_count_as_if_they_were_not_there() -> None:
@@ -215,22 +173,3 @@ def test_an_instance_without_pods_or_nodes() -> None:
     bare.pod("p")
     dense = make_dense(bare.instance())
     assert [bound.bound for bound in bounds_for(dense, score_solution(dense, {})) if bound.criterion is None] == [0]
-
-
-def test_some_of_many_sizes() -> None:
-    assert some_of(np.arange(1, 5), 4) == [1, 2, 3, 4]
-    assert some_of(np.arange(1, 11), 4) == [1, 4, 7, 10]
-    assert some_of(np.arange(1, 10), 4) == [1, 4, 7, 9]
-    assert some_of(np.arange(0), 4) == []
-
-
-def test_arrays_are_forgotten_when_they_are_too_many() -> None:
-    made: list[int] = []
-
-    def make(key: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        made.append(key)
-        return np.full(900_000, key, dtype=np.int64)
-
-    known = ArrayCache(make)
-    assert [int(known[key][0]) for key in (1, 2, 1, 3, 1)] == [1, 2, 1, 3, 1]
-    assert made == [1, 2, 3, 1]

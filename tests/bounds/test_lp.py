@@ -18,7 +18,6 @@ from placer.base.linear import IntegerProgram, Row, certified
 from placer.bounds import NamedBound, bounds_for, lp
 from placer.bounds.lp import NodeClasses, lp_bounds
 from placer.bounds.standalone import Shapes
-from placer.problem import SubGroupPolicy
 from placer.problem.placement import MAXIMISED
 from placer.search.events import Event, SearchOptions
 from placer.search.exact.method import search
@@ -105,14 +104,6 @@ def test_each_spine_takes_one_gang() -> None:
     assert told(world)["admitted", 0] == (24 * QUARTER, 32 * QUARTER)
 
 
-def test_and_others_take_what_they_leave() -> None:
-    world = two_spines()
-    for name in "pqr":
-        world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, topology=hard(2)), 4)
-    pods(world, "x", 4)
-    assert told(world)["admitted", 0] == (28 * QUARTER, 32 * QUARTER)
-
-
 def test_a_gang_of_a_lower_limit_takes_room_of_its_spine() -> None:
     # Both gangs of 3 nodes must lie in the only spine, of 4; the nodes outside of it are for others.
     world = World()
@@ -123,24 +114,6 @@ def test_a_gang_of_a_lower_limit_takes_room_of_its_spine() -> None:
         world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, topology=hard(limit)), 4)
     pods(world, "x", 4)
     assert told(world)["admitted", 0] == (16 * QUARTER, 28 * QUARTER)
-
-
-def test_subgroups_are_counted_in_domains_too() -> None:
-    # An elastic gang of three subgroups of 3 nodes, each below tier 2: two subgroups at most.
-    world = two_spines()
-    gang = world.gang("g", 0, policies=[SubGroupPolicy("part", 3, 0, hard(2))])
-    for part in "012":
-        world.pods_of(f"p{part} q{part} r{part}", gang, 4, part=part)
-    assert told(world)["placed", 0] == (24 * QUARTER, 32 * QUARTER)
-
-
-def test_an_elastic_gang_stays_in_its_leaf() -> None:
-    # 6 pods of 1 GPU and 3 of 2, of which 2 are needed: either class fits the 8 GPUs of a leaf, both are 12.
-    world = two_spines()
-    gang = world.gang("g", 2, topology=hard(1))
-    world.pods_of("a b c d e f", gang, 1)
-    world.pods_of("p q r", gang, 2)
-    assert told(world)["weight", None] == (8 * QUARTER, 12 * QUARTER)
 
 
 def test_optional_pods_come_with_their_gang() -> None:
@@ -175,17 +148,6 @@ def test_a_queue_holds_one_of_two_gangs() -> None:
     for name in "pq":
         world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, queue="tight"))
     assert told(world)["admitted", 0] == (3 * QUARTER, 6 * QUARTER)
-
-
-def test_what_runs_leaves_pieces() -> None:
-    # The two ssd nodes have 3 GPUs left: two of the three pods of 2 that want them. The other nodes take both of 3.
-    # No program is needed: on ssd nodes only pods of 2 and 3 may be, so of 3 and 4 GPUs left they use 3 and 3.
-    world = two_kinds()
-    for name in "ab":
-        world.running(f"runs-{name}", name)
-    pods(world, "p q r", 2, selector={"disk": "ssd"})
-    pods(world, "s t", 3)
-    assert told(world)["admitted", 0] == (None, 10 * QUARTER)
 
 
 # What the program is asked
@@ -268,41 +230,9 @@ def test_thirds_are_exact_though_floats_are_not() -> None:
     assert certified([10**6], [Row.of({0: 7}, 700)], {0: 1}, [1 / 7]) == 100
 
 
-def test_without_any_price_the_columns_alone_bound() -> None:
-    rows = [Row.of({0: 1, 1: 1}, 4)]
-    assert certified([10, 10], rows, {0: 3, 1: 2}, [0.0]) == 50
-    assert certified([10, 10], rows, {0: 3, 1: 2}, [-8.0]) == 50
-
-
 def test_amounts_that_no_float_can_hold() -> None:
     # 2**60 + 1 units of room at one each; floats would say 2**60.
     assert certified([2**62], [Row.of({0: 1}, 2**60 + 1)], {0: 1}, [1.0]) == 2**60 + 1
-
-
-def test_rows_that_say_nothing_are_not_made() -> None:
-    program = IntegerProgram()
-    one, two = program.column(2), program.column(3)
-    program.at_most({one: 2, two: 1}, 7)
-    assert program.rows == []
-    program.at_most({one: 2, two: 1}, 6)
-    assert program.rows == [Row((0, 1), (2, 1), 6)]
-
-
-def test_a_program_that_has_no_point_is_bounded_all_the_same() -> None:
-    program = IntegerProgram()
-    one = program.column(5)
-    answer = program.maximum({one: 2}, [Row.of({one: -1}, -6)])  # x >= 6
-    assert (answer.bound, answer.point) == (10, None)
-
-
-def test_a_solver_that_may_take_no_time_is_not_trusted() -> None:
-    program = IntegerProgram()
-    columns = [program.column(9) for _ in range(40)]
-    dice = random.Random(1)
-    for _ in range(40):
-        program.at_most({column: dice.randint(1, 9) for column in columns}, 50)
-    gains = {column: dice.randint(1, 9) for column in columns}
-    assert program.maximum(gains, seconds=1e-9).bound >= program.maximum(gains).bound
 
 
 # Node classes

@@ -14,11 +14,11 @@ import pytest
 from placer.answers.solving import solve
 from placer.arrays.dense_builder import make_dense
 from placer.bounds import NamedBound, named_bounds
-from placer.bounds.standalone import EqualGroups, StandaloneLimits, usable
+from placer.bounds.standalone import StandaloneLimits, usable
 from placer.problem import SubGroupPolicy
 from placer.problem.result import Verdict
 from tests.support import instance_of, node, pod
-from tests.world import World, hard, port, soft
+from tests.world import World, hard, port
 
 QUARTER = 250_000
 
@@ -57,12 +57,6 @@ def test_a_gang_that_no_spine_holds_adds_nothing() -> None:
     ]
 
 
-def test_that_gang_counts_where_the_limit_is_soft() -> None:
-    world = two_spines()
-    world.pods_of(" ".join(f"p{i}" for i in range(17)), world.gang("large", 17, topology=soft(2)))
-    assert sizes(world) == {"p0": 17}
-
-
 def test_what_runs_leaves_one_gpu_where_two_are_asked() -> None:
     # 4 nodes have 1 GPU left each: a pod of 2 has no node, though 4 GPUs are free.
     world = World()
@@ -92,15 +86,6 @@ def test_running_members_beyond_the_limit_let_nothing_follow() -> None:
     assert sizes(world) == {"p": 0}
 
 
-def test_a_subgroup_that_no_leaf_holds_leaves_its_gang_when_it_may() -> None:
-    # A leaf has 8 GPUs. Part 0 asks 3 x 3 of them under one leaf: never. Part 1 asks 3 x 2.
-    world = two_spines()
-    gang = world.gang("parts", 0, policies=[SubGroupPolicy("part", 3, 0, hard(1))])
-    world.pods_of("p q r", gang, 3, part="0")
-    world.pods_of("s t u", gang, 2, part="1")
-    assert sizes(world) == {"p": 0, "s": 3}
-
-
 def test_and_takes_its_gang_with_it_when_both_are_needed() -> None:
     world = two_spines()
     gang = world.gang("parts", 6, policies=[SubGroupPolicy("part", 3, 0, hard(1))])
@@ -118,15 +103,6 @@ def test_subgroups_count_inside_the_domain_of_their_gang() -> None:
     assert set(sizes(world).values()) == {0}
 
 
-def test_two_classes_share_the_room_of_a_domain() -> None:
-    # 8 GPUs under a leaf: 4 pods of 1 and 2 of 3 are 10. Each class alone fits.
-    world = two_spines()
-    gang = world.gang("mixed", 6, topology=hard(1))
-    world.pods_of("p q r s", gang, 1)
-    world.pods_of("t u", gang, 3)
-    assert set(sizes(world).values()) == {0}
-
-
 def test_pods_of_one_size_are_counted_node_by_node() -> None:
     # Three nodes of 4 GPUs take one pod of 3 each. The gang asks for four of them, in two classes.
     world = World()
@@ -136,17 +112,6 @@ def test_pods_of_one_size_are_counted_node_by_node() -> None:
     world.pods_of("p q", gang, 3, cpu=100)
     world.pods_of("r s", gang, 3, cpu=200)
     assert set(sizes(world).values()) == {0}
-
-
-def test_roles_are_counted_apart() -> None:
-    # The 4 GPUs of its only node hold the master of 4 or the workers, not both.
-    world = World()
-    world.node("a")
-    gang = world.gang("roles", 3, roles={"master": 1, "worker": 2})
-    world.pod("m", gang, 4, role="master")
-    world.pod("v", gang, 1, role="worker")
-    world.pod("w", gang, 1, role="worker")
-    assert sizes(world) == {"m": 0, "v": 0}
 
 
 def test_a_queue_keeps_out_what_it_could_never_hold() -> None:
@@ -169,36 +134,6 @@ def test_a_host_port_is_one_pod_per_node() -> None:
     assert sizes(world) == {"p": 0}
 
 
-def test_bigger_pods_count_as_smaller_ones() -> None:
-    # Under one leaf there is cpu for 4 pods; 2 small and 2 large ones fit, whatever the GPUs say.
-    world = World()
-    world.nodes("a b", 4, cpu=2000)
-    world.hyper("leaf", 1, "a b")
-    gang = world.gang("mixed", 0, topology=hard(1))
-    world.pods_of("p q", gang, 1, cpu=1000)
-    world.pods_of("r s", gang, 2, cpu=1000)
-    assert sizes(world) == {"p": 2, "r": 2}
-
-
-def test_one_node_holds_a_small_and_a_large_pod() -> None:
-    # There is one small pod only, but room for more of its size.
-    world = World()
-    world.node("a")
-    gang = world.gang("pair", 2)
-    world.pod("p", gang, 1)
-    world.pod("q", gang, 2)
-    assert sizes(world) == {"p": 1, "q": 1}
-
-
-def test_a_host_port_is_in_the_way_of_pods_with_ports_only() -> None:
-    world = World()
-    world.node("a")
-    gang = world.gang("pair", 2)
-    world.pod("p", gang, 1, ports=[port(80)])
-    world.pod("q", gang, 2)
-    assert sizes(world) == {"p": 1, "q": 1}
-
-
 def test_a_running_member_on_a_lost_node_is_under_the_root_only() -> None:
     # The spine holds every node there is, but not the one that is gone.
     world = World()
@@ -211,16 +146,6 @@ def test_a_running_member_on_a_lost_node_is_under_the_root_only() -> None:
     assert sizes(world) == {"p": 0}
 
 
-def test_two_classes_of_a_subgroup_share_the_room_of_its_domain() -> None:
-    # 8 GPUs under a leaf: 4 pods of 1 and 2 of 3 are 10. The gang itself may be anywhere and needs none of them.
-    world = two_spines()
-    gang = world.gang("g", 0, policies=[SubGroupPolicy("part", 6, 0, hard(1))])
-    world.pods_of("p q r s", gang, 1, part="0")
-    world.pods_of("t u", gang, 3, part="0")
-    world.pod("free", gang)
-    assert sizes(world) == {"p": 0, "t": 0, "free": 1}
-
-
 def test_two_classes_share_the_room_of_a_queue() -> None:
     # 2 pods of 2 GPUs or the one of 3 fit into the 5 of the queue, not all of them, and all are needed.
     world = World()
@@ -230,25 +155,6 @@ def test_two_classes_share_the_room_of_a_queue() -> None:
     world.pods_of("p q", gang, 2)
     world.pod("r", gang, 3)
     assert sizes(world) == {"p": 0, "r": 0}
-
-
-def test_the_cheapest_subgroups_are_what_a_gang_takes_at_least() -> None:
-    # One of two subgroups must be ready: that of 2 x 1 GPU, not that of 2 x 4.
-    world = World()
-    world.nodes("a b")
-    gang = world.gang("g", 0, policies=[SubGroupPolicy("part", 2, 1)])
-    world.pods_of("p q", gang, 1, part="0")
-    world.pods_of("r s", gang, 4, part="1")
-    kind = next(iter(StandaloneLimits(make_dense(world.instance())).groups))
-    gpu = np.array([[1] if size == 1 else [4] for size in _gpus(world, kind)], dtype=np.int64)
-    assert kind.least(gpu).tolist() == [2]
-
-
-def _gpus(world: World, kind: EqualGroups) -> list[int]:
-    """GPUs of a pod of each class of a kind."""
-    dense = make_dense(world.instance())
-    gpu = dense.resources.index("nvidia.com/gpu")
-    return [int(dense.classes[index].request[gpu]) for index in kind.members[0]]
 
 
 # Room that pods can use

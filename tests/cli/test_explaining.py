@@ -165,12 +165,15 @@ def test_no_change_is_told_for_optional_pods_that_required_ones_of_others_outdo(
 
 def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=1), pod("g-0", group="g", gpu=8)])
-    assert main(["explain", path, "--group", "g-0"]) == 0
-    assert "does not wait for room" in capsys.readouterr().out
+    for words in (["--group", "g-0"], ["g-0"]):
+        assert main(["explain", path, *words]) == 0
+        assert "does not wait for room" in capsys.readouterr().out
     assert main(["explain", path, "--json"]) == 0
     assert listing(capsys.readouterr().out) == []
     assert main(["explain", path, "--group", "none"]) == 2
-    assert "no group, and no pod that waits, has that name; expected one of default/g" in capsys.readouterr().err
+    assert "no group, and no pod that waits, has that name; expected one of default/g; work without pods needs its" in (
+        capsys.readouterr().err
+    )
 
 
 def gated(name: str, *gates: str, **rest: Any) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,32 @@ def test_waiting_groups_that_want_the_same_room_are_named(
 def test_what_cannot_be_asked(words: list[str], complaint: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["preempt", written(tmp_path, full(1)), "--quiet", *words]) == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_a_pod_of_a_gang_that_remains_is_a_member_and_no_single_pod(tmp_path: Path, capsys: Capture) -> None:
+    nodes = [node(name, gpu=8) for name in ("n", "m")]
+    running = [member("eval", 0, "n", 0), member("eval", 1, "m", 0)]
+    path = written(tmp_path, [*nodes, pod_group("eval", minMember=1), *running, pod("a", gpu=8, spec={"priority": 5})])
+    assert main(["preempt", path, "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("Evict 1 gang member:\n")
+
+
+def test_a_workload_stands_for_all_its_pods(tmp_path: Path, capsys: Capture) -> None:
+    pods = [pod(f"sim-{at}", gpu=8, metadata={"labels": {"job-name": "sim"}}) for at in range(2)]
+    path = written(tmp_path, [*(node(name, gpu=8) for name in ("n", "m")), *pods, pod("b", gpu=8)])
+    assert main(["preempt", path, "--for", "sim", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"-> default/(sim-\d) is admitted", out) == ["sim-0", "sim-1"]
+    assert "1 waiting group at least as urgent that would take this room: default/b" in out
+
+
+def test_that_nothing_helps_is_proved_without_a_search_where_a_resource_lacks(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placer.search.process.run_apart", None)
+    running = {**pod("a", gpu=8, node="n"), "status": {"phase": "Running"}}  # equally urgent
+    assert main(["preempt", written(tmp_path, [node("n", gpu=8), running, pod("b", gpu=8)]), "--quiet"]) == 5
+    assert capsys.readouterr().out.startswith("Cannot be had, which is proved: 0 of 1 group admitted.")
 
 
 # --------------------------------------------------------------------------------------------------------- repair

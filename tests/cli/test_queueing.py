@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ import jsonschema
 import pytest
 
 from placer.answers.explain import prices
-from placer.answers.summary.queue import _WORDS, age_words, queue_items, queue_lines
+from placer.answers.making_room import preempt
+from placer.answers.summary.preempting import preempt_lines
+from placer.answers.summary.queue import _WORDS, age_words, lone_jobs, queue_items, queue_lines
 from placer.base.codes import REASONS
 from placer.base.words import NamedThing, NameList, Sentence
 from placer.cli import main
+from placer.problem import Finding
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
-from placer.problem.result import Reason
+from placer.problem.result import Reason, Verdict
 from tests.support import Document, instance_of, node, pod, pod_group
 from tests.test_schemas import shipped
 
@@ -147,12 +151,50 @@ def test_who_got_the_room_is_told_by_priority(rivals: list[int], words: str) -> 
     assert item.words == words
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"cpu": 9}, "larger than any node"),
+        ({"cpu": 8}, "too little room is free"),
+        ({"cpu": 9, "gpu": 1}, "no node offers its resource"),
+    ],
+)
+def test_a_pod_that_no_node_can_hold_says_so(asked: dict[str, int], words: str) -> None:
+    instance = instance_of(node("n", cpu=8), pod("p", **asked))
+    (key,) = instance.groups
+    reason = Reason("InsufficientResources", Sentence.of("no room"))
+    (item,) = queue_items(Outcome(instance, Placement()), {key: reason}, 0.0).values()
+    assert item.words == words
+
+
+def test_jobs_whose_pods_start_one_by_one_are_named_with_the_policy_for_gangs() -> None:
+    pods = [pod(f"{job}-{at}", cpu=9, metadata={"labels": {"job-name": job}}) for job in "ab" for at in range(2)]
+    lone = pod("c-0", cpu=9, metadata={"labels": {"job-name": "c"}})
+    instance = instance_of(node("n"), *pods, lone)
+    items = queue_items(Outcome(instance, Placement()), {}, 0.0).values()
+    (said,) = lone_jobs(instance, items)
+    assert said.startswith("Each pod of Job default/a and default/b starts by itself.")
+    assert "Policy `gangs: owners`" in said
+    assert lone_jobs(replace(instance, policy=replace(instance.policy, gangs_of_owners=True)), items) == []
+
+
+def test_a_search_that_died_is_no_price_and_no_reason_for_a_longer_limit() -> None:
+    instance = instance_of(node("n", cpu=8), pod("p", cpu=9))
+    (key,) = instance.groups
+    result = replace(preempt(instance, key, time_limit=60.0), verdict=Verdict.FEASIBLE)
+    dead = replace(result, findings=(Finding("SolverDied", "preempt", "killed by signal 9"),))
+    step = prices.next_step(instance, key, "InsufficientResources", [])
+    assert "the search for it died (killed by signal 9)" in prices._with_price(step, dead).message
+    assert "The search died: killed by signal 9." in next(preempt_lines(dead))
+    assert "Try a longer --time-limit" in next(preempt_lines(result))
+
+
 def test_a_group_of_which_some_pods_wait_says_how_many_are_placed() -> None:
     members = [pod(f"g-{at}", group="g", cpu=4) for at in range(3)]
     instance = instance_of(node("n", cpu=8), pod_group("g", minMember=1), *members)
     placement = Placement.of({each.key: "n" for each in instance.pending[:2]})
     (item,) = queue_items(Outcome(instance, placement), {}, 0.0).values()
-    assert (item.pods, item.admitted, item.words) == (1, True, "2 placed; of the rest: not decided in time")
+    assert (item.pods, item.admitted, item.words) == (1, True, "2 of 3 pods placed; the rest: not decided in time")
     assert len(queue_lines([item])) == 1
 
 

@@ -15,7 +15,7 @@ import pytest
 from placer.cli import main
 from placer.passes.cluster.writing.lease import LeaseOptions
 from placer.passes.preflight import checks
-from placer.passes.preflight.memory import MIB
+from placer.passes.preflight.checks import MIB
 from placer.search.memory import memory_limit
 from tests.cluster.api import Api, definitions
 from tests.cluster.binaries import resource_definitions

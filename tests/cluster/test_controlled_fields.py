@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placer.passes.cluster.planning.controlled_fields import FIELD_MANAGER, field_update
+from placer.passes.cluster.writing.controllers import FIELD_MANAGER, field_update
 
 COUNT, TIME = ("status", "nodeCount"), ("status", "weightCalculationTime")
 

@@ -245,9 +245,9 @@ def test_namespaces_share_the_record_and_what_one_does_not_need_is_the_others(mo
     greedy = [each for name in "abcdefgh" for each in gang(name, 3)]
     made = world(*of("attack", *greedy), *of("victims", *gang("y", 3), *gang("z", 3)))
     found = recorded_before(made.instance, plan(made), {}, {}, NOW)
-    assert [f"{each.namespace}/{each.name}" for each in found.gangs] == [
+    assert {f"{each.namespace}/{each.name}" for each in found.gangs} == {
         *("attack/a", "attack/b", "attack/c", "victims/y", "victims/z")
-    ]
+    }
     assert {each.name for each in found.plan.dropped} == set("defgh")
 
 

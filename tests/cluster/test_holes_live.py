@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from placer.kube.kinds import BY_ATTRIBUTE
 from placer.passes.cluster import Client
+from placer.passes.cluster.reading.client import Response
+from placer.passes.cluster.reading.reflectors import Reflectors
 from placer.passes.cluster.writing.plan_execution import BindingOptions
 from placer.passes.metrics import LoopMetrics
 from placer.passes.metrics_server import MetricsServer
@@ -27,6 +34,7 @@ from tests.cluster.test_metrics_live import told as metrics_of
 from tests.cluster.things import live_pod
 from tests.hostile import EVIL, anti_affinity, one_of_many_resources, pods_of_many_resources
 from tests.support import node, pod_group, policy, queue
+from tests.waiting import started, wait_until
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
@@ -84,8 +92,8 @@ def test_a_pod_group_is_no_more_urgent_than_its_pods(cluster: Api, run: Run) -> 
 def test_no_node_cools_down_for_a_pod_that_placer_did_not_bind(cluster: Api, passes: Passes) -> None:
     """Hole 9: its author names the node, and an honest kubelet rejects it."""
     status = {"phase": "Failed", "reason": "OutOfcpu", "startTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
-    aimed = [live_pod(f"aimed-{at}", namespace=EVIL, node=f"n{at}", cpu=9, status=status) for at in range(2)]
-    cluster.create(*(node(f"n{at}", cpu=8) for at in range(2)), *aimed)
+    aimed = live_pod("aimed", namespace=EVIL, node="n0", cpu=9, status=status)  # of two nodes it would back off
+    cluster.create(*(node(f"n{at}", cpu=8) for at in range(2)), aimed)
     cluster.create(*(live_pod(f"good-{at}", cpu=8) for at in range(2)))
     assert passes()["coolingNodes"] == []
     assert set(bound(cluster).values()) == {"n0", "n1"}
@@ -159,6 +167,56 @@ def test_a_condition_names_nothing_of_another_namespace(
         assert "other Namespace" in text
         assert "secret" not in text
         assert "tops" not in text
+
+
+def test_a_loop_asks_for_failed_pods_once(cluster: Api, control_plane: ControlPlane) -> None:
+    """Hole 26: later ones come by the watch of all pods."""
+    client, asked = Client.connect(str(control_plane.kubeconfig("loop"))), list[str]()
+    get = client.get
+
+    def noted(path: str, parameters: Mapping[str, str] | None = None) -> Response:
+        asked.append((parameters or {}).get("fieldSelector", ""))
+        return get(path, parameters)
+
+    client.get = noted  # type: ignore[method-assign]
+    cluster.create(node("n1", cpu=8))
+    with looping(control_plane, NEVER, client=client) as loop:
+        before = len(asked)
+        assert sum(each.startswith("status.phase=Failed") for each in asked) == 1
+        cluster.create(live_pod("p", cpu=1))
+        loop.wait_for_passes(2)
+        assert not [each for each in asked[before:] if each.startswith("status.phase=Failed")]
+
+
+def test_a_kind_of_which_nothing_happens_is_heard_of(
+    cluster: Api, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hole 27: the server has nothing to say, and ends the watch whole."""
+    monkeypatch.setattr("placer.passes.cluster.reading.reflectors._WINDOW", 1)
+    lists = Reflectors(Client.connect(str(control_plane.kubeconfig("lists"))))
+    path = "/api/v1/persistentvolumes"
+    try:
+        lists(path, BY_ATTRIBUTE["persistent_volumes"], "v1", lambda _: None)
+        watch = lists._of[path].watch
+        assert watch is not None
+        first = watch.heard
+        wait_until(lambda: watch.heard > first, "a word of the quiet kind")
+        assert not lists.troubles
+    finally:
+        lists.close()
+
+
+def test_sigterm_after_its_line_leaves_a_pass_its_exit_code(cluster: Api, control_plane: ControlPlane) -> None:
+    """Hole 28."""
+    cluster.create(node("n1", cpu=8), live_pod("p", cpu=1))
+    with started([sys.executable, "-m", "placer", "run", "--kubeconfig", str(control_plane.kubeconfig())]) as running:
+        assert running.stdout is not None
+        assert '"bound": 1' in running.stdout.readline()
+        while running.poll() is None:  # at each moment of its end
+            running.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(0.01)
+    assert running.returncode == 0
 
 
 class Talkative(Kubelets):

@@ -14,8 +14,7 @@ from placer.base.errors import ClusterError
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.paths import segment
 from placer.passes.cluster.writing.binding import pod_path
-from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
-from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, write_upstream_pod_group_status
 from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.problem import GroupKey
 from tests.cluster.test_any_object import ALL_GOOD, Double, good, good_ones, pass_at

@@ -7,7 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 from placer.passes.cluster.reading.client import Response, Unanswered
 from placer.passes.cluster.reading.earlier_passes import prepared
 from placer.passes.cluster.writing.breaker import Breaker
+from placer.passes.cluster.writing.lease import NoElection
 from placer.passes.cluster.writing.plan_execution import BindingOptions, execute_plan
 from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
@@ -66,6 +67,19 @@ class Server:
         self.cache.pod_happened("MODIFIED", json.dumps(found).encode())
 
 
+class _Election:
+    """What an elector says, by functions."""
+
+    def __init__(
+        self, lost: Callable[[], str | None], paused: Callable[[], str | None], left: Callable[[], float]
+    ) -> None:
+        self._lost, self._paused, self._left = lost, paused, left
+
+    lost = property(lambda self: self._lost())
+    paused = property(lambda self: self._paused())
+    left = property(lambda self: self._left())
+
+
 class World:
     """A cluster of one node and gangs of pods, and a plan for it."""
 
@@ -113,7 +127,8 @@ class World:
         left: Callable[[], float] = lambda: math.inf,
     ) -> list[GangOutcome]:
         server, plan = Breaker(self.server, settings.grace), BindingPlan(batches)
-        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, lost, paused, lease_left=left)
+        elector = cast(NoElection, _Election(lost, paused, left))
+        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, elector)
 
 
 def _pod(name: str, group: str = "") -> Document:

@@ -11,8 +11,12 @@ import pytest
 from placer.answers.solving import solve
 from placer.base.errors import ClusterError
 from placer.passes.cluster.reading.client import Response
-from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, cause_in, means_the_same
-from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.passes.cluster.writing.pod_group_status import (
+    PodGroupStatus,
+    cause_in,
+    means_the_same,
+    write_upstream_pod_group_status,
+)
 from placer.problem import GroupKey
 from tests.cluster.passes import gang
 from tests.support import Document, hyper_node, instance_of, node, pod

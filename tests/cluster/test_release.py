@@ -16,8 +16,7 @@ from placer.passes.cluster.reading.client import MERGE, STRATEGIC_MERGE, Respons
 from placer.passes.cluster.reading.gang_record import GangRecord, digests
 from placer.passes.cluster.reading.released import mark, released_pods
 from placer.passes.cluster.reading.views import PodView, read_view
-from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod
-from placer.passes.cluster.writing.releasing import release
+from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod, release
 from placer.problem import GroupKey, Key
 from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.snapshots import snapshot_of

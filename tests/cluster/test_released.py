@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -15,7 +15,13 @@ from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.manifests import Text, split, validate
 from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.passes.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, surplus, with_earlier
+from placer.passes.cluster.planning.half_bound import (
+    next_to_go,
+    recorded_after,
+    recorded_before,
+    surpluses,
+    with_earlier,
+)
 from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 from placer.passes.cluster.reading.earlier_passes import Prepared, prepared
 from placer.passes.cluster.reading.gang_record import GangRecord, digests, record_bytes, shapes_of
@@ -263,15 +269,15 @@ def test_who_goes_with_it(least: int, alone: bool) -> None:
     snapshot = taken(pod_group("train", minMember=least), theirs("train-0", node="n0"), theirs("train-1", only="n1"))
     found = made(snapshot, record(("train-0", "n0"), ("train-1", "n1")))
     gang = replace(outcome(GangState.RELEASED), waiting=(held("train-1", "n1"),))
-    assert surplus(found.instance, gang) == (set(keys("train-1")) if alone else None)
+    assert surpluses(found.instance, [gang], [gang.key]) == ({gang.key: set(keys("train-1"))} if alone else {})
 
 
 def test_what_this_pass_has_bound_counts_for_what_stays() -> None:
     snapshot = taken(pod_group("train", minMember=1), theirs("train-0", held=True), theirs("train-1", only="n1"))
     found = made(snapshot, record(("train-1", "n1")))
     gang = replace(outcome(GangState.SHORT, [bind("train-0", "n0")]), waiting=(held("train-1", "n1"),))
-    assert surplus(found.instance, gang) == set(keys("train-1"))
-    assert surplus(found.instance, replace(gang, bound=())) is None
+    assert surpluses(found.instance, [gang], [gang.key]) == {gang.key: set(keys("train-1"))}
+    assert surpluses(found.instance, [replace(gang, bound=())], [gang.key]) == {}
 
 
 # ------------------------------------------------------------------------------------------------- hints and rejections
@@ -306,9 +312,9 @@ def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     instance = made(snapshot, {}).instance
     cache = SchedulerCache(snapshot, instance)
     # Neither a server nor anything that stops it is asked for: it is looked at what would go out.
-    never: tuple[Callable[[], None], ...] = (lambda: None,) * 3
     breaker = Breaker(None, 1.0)  # type: ignore[arg-type]
-    work = _Execution(breaker, cache, instance, BindingOptions(), None, *never, lambda: 1.0)  # type: ignore[arg-type]
+    nobody = (None,) * 4
+    work = _Execution(breaker, cache, instance, BindingOptions(), *nobody)  # type: ignore[arg-type]
     first, second = (
         held("train-0", "n0"),
         replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),

@@ -7,7 +7,7 @@ import pytest
 from placer.answers.explain import explanation
 from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case, Change
-from placer.answers.explain.explanation import explain, find_group
+from placer.answers.explain.explanation import explain, find_groups
 from placer.answers.explain.question import Question
 from placer.answers.explain.tried_changes import TriedChange
 from placer.base.deadline import Deadline
@@ -38,7 +38,7 @@ def waits(*cpus: int) -> list[Document]:
 def disturbing(*documents: Document) -> list[TriedChange]:
     """The changes of this kind that are told of group g."""
     case = Case(from_documents(documents))
-    (told,) = explain(case, [find_group(case, "g")], Deadline.within(300))
+    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(300))
     return [each for each in told.changes if each.change.message.startswith(("evict ", "move "))]
 
 
@@ -102,6 +102,6 @@ def test_gangs_that_help_only_in_the_screen_do_not_hide_the_next(monkeypatch: py
     monkeypatch.setattr(changes, "_tried", refused)
     kept = [runs(name, f"n{at}", priority=9, cpu=8) for at, name in enumerate("abcd")]
     case = Case(from_documents([*(node(f"n{at}", cpu=8) for at in range(4)), *kept, *waits(8)]))
-    (told,) = explain(case, [find_group(case, "g")], Deadline.within(300))
+    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(300))
     ended = [each.change.message for each in told.changes if each.change.message.startswith("wait until")]
     assert ended == [f"wait until Pod default/{name} ends (1 pod)" for name in "cd"]

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from placer.answers.explain.cases import Case
-from placer.answers.explain.explanation import Explanation, explain, find_group
+from placer.answers.explain.explanation import Explanation, explain, find_groups
 from placer.answers.explain.lifts import RULES_OF, lift_causes
 from placer.arrays import Solution
 from placer.arrays.dense_builder import make_dense
@@ -32,7 +32,7 @@ from placer.search.numa.binding_order import aligned
 from tests.examples import every
 from tests.explain.hand_made import CASES, ZONE, HandMade
 from tests.oracle import placements
-from tests.search.greedy.test_greedy import carried_out
+from tests.solving import carried_out
 
 
 @cache
@@ -43,7 +43,7 @@ def case_of(made: HandMade) -> Case:
 @cache
 def explained(at: int) -> tuple[Explanation, GroupKey]:
     case = case_of(CASES[at])
-    key = find_group(case, CASES[at].group)
+    key = find_groups(case, CASES[at].group)[0]
     (found,) = explain(case, [key], Deadline.within(60))
     return found, key
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.answers.explain.cases import Case
-from placer.answers.explain.explanation import explain, find_group
+from placer.answers.explain.explanation import explain, find_groups
 from placer.base.deadline import Deadline
 from placer.kube.manifests import from_documents
 from tests.support import node, pod
@@ -20,7 +20,7 @@ def containers(*amounts: str) -> list[dict[str, Any]]:
 def edits(spec: dict[str, Any]) -> dict[str, str]:
     """The cuts that let a pod on a node of 8 cpu: container to what is left."""
     case = Case(from_documents([node("n"), pod("p", spec=spec)]))
-    (told,) = explain(case, [find_group(case, "p")], Deadline.within(60))
+    (told,) = explain(case, [find_groups(case, "p")[0]], Deadline.within(60))
     cuts = [each.change for each in told.changes if each.change.message.startswith("let its pods request")]
     found = {}
     for edit in cuts[0].set_ if cuts else ():

@@ -7,7 +7,7 @@ import pytest
 from placer.answers.explain import explanation
 from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case
-from placer.answers.explain.explanation import explain, find_group
+from placer.answers.explain.explanation import explain, find_groups
 from placer.base.deadline import Deadline
 from placer.kube.manifests import from_documents
 from tests.support import Document, node, pod, pod_group
@@ -38,7 +38,7 @@ def test_a_group_that_only_a_search_admits_does_not_wait() -> None:
         *gang("g4", 4, 6, 2, 5),
     ]
     case = Case(from_documents(documents))
-    key = find_group(case, "g0")
+    key = find_groups(case, "g0")[0]
     assert case.placed is not None
     assert key not in case.placed.admitted
     told = list(explain(case, None, Deadline.within(300)))
@@ -50,7 +50,7 @@ def test_a_change_that_only_a_search_shows_to_help() -> None:
     mine[1]["spec"]["nodeSelector"] = {"pool": "x"}
     others = [node("n1", gpu=9), node("n2", gpu=7), *gang("g1", 6), *gang("g2", 5, 5), *gang("g3", 2, 3, 3)]
     opened = node("n0", {"pool": "x"}, gpu=7)
-    key = find_group(Case(from_documents([opened, *mine, *others])), "g0")
+    key = find_groups(Case(from_documents([opened, *mine, *others])), "g0")[0]
     greedily = Case(from_documents([opened, *mine, *others])).placed
     assert greedily is not None
     assert key not in greedily.admitted

@@ -16,10 +16,9 @@ from placer.base.errors import UsageError
 from placer.cli import main
 from placer.lab.comparing import DEFAULT, ComparisonRow, beside_proofs, compare, decide
 from placer.lab.deciders import NAMES, Asked
-from placer.lab.own_policies import Proposal
 from placer.lab.policies.mimicry import POLICIES, PREEMPTING, SORTED
 from placer.problem import Instance
-from placer.problem.placement import Placement, Value
+from placer.problem.placement import Value
 from placer.problem.result import Bound, Judged
 from placer.search import METHODS
 from placer.search.process import ProcessEnd, ProcessResult
@@ -197,15 +196,6 @@ def test_a_fault_of_the_arguments_is_the_rows_error() -> None:
     assert "plugins: found" in (found.error or "")
 
 
-def test_the_process_tells_who_it_is_and_when_the_decision_is_there() -> None:
-    told: list[int | None] = []
-    found = decide(instance_of(node("a"), pod("p", cpu=1)), Asked("as-is"), told.append)
-    assert isinstance(found, Proposal)
-    assert (found.placement, found.bounds, found.weight_bound) == (Placement(), (), None)
-    assert told[0] is not None
-    assert told[1:] == [None]
-
-
 # -------------------------------------------------------------------------------------------------- what is proved
 
 
@@ -256,12 +246,6 @@ def test_a_valid_row_beyond_a_bound_tells_of_a_bug() -> None:
     )
     assert "locality cannot be better than 5, but this valid placement has 4" in (third.error or "")
     assert (second.exit_code, third.exit_code) == (1, 1)
-
-
-def test_without_a_method_nothing_is_proved() -> None:
-    (row,) = beside_proofs([judged_row("volcano", ("placed", 8, None), weight=8)])
-    assert row.objective == (Judged(Value("placed", 8)),)
-    assert row.weight == Judged(Value("weight", 8))
 
 
 # ------------------------------------------------------------------------------------------------------------- typed
@@ -378,23 +362,6 @@ def test_today_stands_beside_a_what_if(apart: str, here: list[Asked], tmp_path: 
     assert len(here) == 4
 
 
-def test_without_a_what_if_there_is_no_today(apart: str, here: list[Asked], capsys: Capture) -> None:
-    assert main(["compare", apart, "--policies", "greedy"]) == 0
-    assert "today" not in capsys.readouterr().out
-    assert len(here) == 1
-
-
-def test_of_an_instance_that_only_the_what_if_mends_today_is_an_error(
-    here: list[Asked], tmp_path: Path, capsys: Capture
-) -> None:
-    path = written(tmp_path / "podless.json", [pod("a", gpu=1)])
-    more = written(tmp_path / "nodes.json", [node("n", gpu=1)])
-    assert main(["compare", path, "--policies", "greedy", "--with", more, "--json"]) == 0
-    (row,) = listing(capsys.readouterr().out)
-    assert row["placedPods"] == 1
-    assert row["today"]["error"].startswith("today: ")
-
-
 def test_a_selector_takes_all_that_have_the_labels(here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
     nodes = [node(f"n{index}", {"rack": f"r{index % 2}"}, gpu=1) for index in range(4)]
     path = written(tmp_path / "racks.json", [*nodes, *(pod(f"p{index}", gpu=1) for index in range(4))])
@@ -420,14 +387,6 @@ def test_what_cannot_be_is_refused_before_anything_runs(
 ) -> None:
     assert main(["compare", apart, *arguments]) == code
     assert words in capsys.readouterr().err
-    assert here == []
-
-
-def test_an_instance_that_cannot_be_read_is_one_error(here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "broken.json"
-    path.write_text("{")
-    assert main(["compare", str(path)]) == 3
-    assert "broken.json" in capsys.readouterr().err
     assert here == []
 
 
@@ -494,22 +453,6 @@ def test_of_many_groups_the_first_are_printed_and_the_rest_are_counted(
     assert table[2].split() == ["default/g00", "2", "2", "-"]
 
 
-def test_a_row_that_breaks_rules_is_marked_beside_what_is_proved(
-    apart: str, here: list[Asked], capsys: Capture
-) -> None:
-    more = ["--with", written(Path(apart).with_name("more.json"), [node("c"), pod("alone", cpu=1)])]
-    assert main(["compare", apart, *more, "--policies", "kube-default,auto", "--time-limit", "600"]) == 0
-    out = capsys.readouterr().out
-    kube, auto = (next(line.split() for line in out.splitlines() if line.startswith(name)) for name in ("kube", "auto"))
-    share = kube[4]
-    assert share.endswith("%*")
-    assert float(share.removesuffix("%*")) > 100
-    assert auto[4] == "100.00%"
-    assert "* breaks rules, so its values can exceed the bound" in out
-    values = [line.split() for line in out.splitlines() if line.startswith("kube-default")][1]
-    assert values[1].endswith("*")
-
-
 def test_a_valid_row_beyond_the_bound_of_better_ones_says_so(capsys: Capture) -> None:
     from placer.cli.lab.comparing import print_rows
     from placer.cli.terminal import console
@@ -545,30 +488,6 @@ def test_what_is_not_mimicked_is_in_the_table_and_in_json(tmp_path: Path, here: 
     ]
 
 
-def test_a_configuration_goes_to_a_policy_with_a_sort_in_its_name(
-    tmp_path: Path, here: list[Asked], capsys: Capture
-) -> None:
-    config = tmp_path / "kube.yaml"
-    plugins = {"queueSort": {"enabled": [{"name": "TopologicalSort"}], "disabled": [{"name": "*"}]}}
-    profile = {"plugins": {**plugins, "score": {"enabled": [{"name": "Mine"}]}}}
-    config.write_text(json.dumps({"profiles": [profile]}))
-    path = written(tmp_path / "one.json", [node("a"), pod("p", cpu=1)])
-    sorts = "network-overhead:KahnSort,network-overhead:TarjanSort"
-    assert main(["compare", path, "--policies", sorts, "--scheduler-config", str(config)]) == 0
-    assert all(asked.arguments is not None for asked in here)
-    assert f"{sorts.replace(',', ', ')}: plugins.score.enabled: the plug-in Mine" in capsys.readouterr().out
-
-
-def test_a_sort_that_is_left_to_chance_is_told_on_the_command_line(here: list[Asked], capsys: Capture) -> None:
-    boutique = str(Path(__file__).parents[2] / "instances/network/online-boutique-2.yaml")
-    assert main(["compare", boutique, "--policies", "network-overhead:KahnSort,network-overhead:TarjanSort"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    told = "AppGroup default/online-boutique: TarjanSort takes the workloads in the random order of a Go map, so a"
-    assert f"network-overhead:TarjanSort: {told}" in out
-    assert "which gives P1 P10 P9 P8 P7 P5 P6 P4 P3 P2 P11." in out
-    assert "KahnSort takes" not in out
-
-
 def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
     tmp_path: Path, here: list[Asked], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -584,15 +503,3 @@ def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
     assert "…" not in out
     for heading in ("weight", "excess", "MiB", "span", "packing", "gangs by tier"):
         assert heading in out
-
-
-def test_findings_stand_below_the_table(tmp_path: Path, here: list[Asked], capsys: Capture) -> None:
-    lone = [node("n"), pod_group("g", minMember=1, queue="research"), pod("p", group="g")]
-    path = written(tmp_path / "queue.json", lone)
-    assert main(["compare", path, "--policies", "volcano"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("1 pending pod, 1 node, 0 HyperNodes\n")
-    assert out.endswith(
-        "\nFindings (1):\n  UnknownReference Queue research, named by PodGroup default/g, is not in the instance\n"
-    )
-    assert [each.name for each in here] == ["volcano"]

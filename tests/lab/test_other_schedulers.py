@@ -10,7 +10,7 @@ import pytest
 
 from placer.answers.explain import explanation
 from placer.answers.explain.cases import Case, Placed
-from placer.answers.explain.explanation import Explanation, find_group
+from placer.answers.explain.explanation import Explanation, find_groups
 from placer.answers.explain.question import Say
 from placer.base.deadline import Deadline
 from placer.cli import main
@@ -58,7 +58,7 @@ def others(case: Case) -> OtherSchedulers:
 
 def fate(documents: list[Document], group: str) -> ElsewhereFate:
     case = Case(from_documents(documents))
-    found = others(case).fate(find_group(case, group), Deadline.within(60))
+    found = others(case).fate(find_groups(case, group)[0], Deadline.within(60))
     assert found is not None
     return found
 
@@ -147,7 +147,7 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     case, soon = Case(from_documents(RIVALS)), _Soon(looks=[1, 1])
     asked = others(case)
     for name in "cb":
-        found = asked.fate(find_group(case, name), soon)
+        found = asked.fate(find_groups(case, name)[0], soon)
         assert found is not None
         assert (found.policy, found.mimicry, found.as_dict()["mimicry"]) == ("volcano", None, None)
     path = tmp_path / "c.json"

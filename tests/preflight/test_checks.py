@@ -19,7 +19,7 @@ from placer.passes.cluster.reading.client import Client, Forbidden, Response
 from placer.passes.cluster.writing.lease import LeaseOptions
 from placer.passes.cluster.writing.status_writer import StatusOptions
 from placer.passes.preflight import CheckResult, CheckState, check_cluster
-from placer.passes.preflight.memory import MIB, memory_needed
+from placer.passes.preflight.checks import MIB, memory_needed
 from placer.passes.scheduling_pass import PassOptions
 from tests.cluster.snapshots import ListServer
 from tests.support import Document

@@ -53,15 +53,6 @@ def test_by_labels(state: dict[str, Any]) -> None:
     assert home(SHOP, member("p", "web", **state)) == IN_SHOP
 
 
-def test_an_empty_label_is_none() -> None:
-    assert home(SHOP, owned("Deployment", "web-x", labels={APP: "", WORKLOAD: "db"})) == IN_SHOP
-    assert home(SHOP, owned("Deployment", "web-x", labels={APP: "shop", WORKLOAD: ""})) == IN_SHOP
-
-
-def test_in_any_namespace() -> None:
-    assert home(SHOP, member("p", "web", namespace="far"), namespace="far") == IN_SHOP
-
-
 def test_the_label_is_the_selector_and_not_the_name() -> None:
     """The Deployment of the shipped object is web-x, its selector web."""
     docs = (SHOP, member("p", "web-x"))
@@ -81,16 +72,6 @@ def test_an_app_group_that_is_not_there() -> None:
     assert home(*docs) == NOWHERE
     message = "AppGroup gone, named by Pod default/p and 1 other, is not in the instance"
     assert findings(*docs) == [("UnknownReference", "AppGroup gone", message)]
-
-
-def test_pods_that_have_ended_are_nowhere() -> None:
-    assert findings(member("p", "web", app="gone", status={"phase": "Failed"})) == []
-
-
-def test_without_the_second_label_the_owner_tells() -> None:
-    labels = {APP: "shop"}
-    assert home(SHOP, owned("Deployment", "web-x", labels=labels)) == IN_SHOP
-    assert home(SHOP, replica_set("web-x-1", "web-x"), owned("ReplicaSet", "web-x-1", labels=labels)) == IN_SHOP
 
 
 def test_a_pod_of_no_workload() -> None:
@@ -153,13 +134,6 @@ def test_the_label_comes_before_the_owner() -> None:
     assert home(SHOP, owned("Deployment", "web-x", labels={APP: "gone"})) == NOWHERE
 
 
-def test_pods_made_offline() -> None:
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
-    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web-x"}, "spec": spec}
-    assert home(SHOP, made, name="web-x-0") == home(SHOP, made, name="web-x-1") == IN_SHOP
-
-
 # AppGroups of one name
 
 
@@ -176,38 +150,4 @@ def test_of_two_in_other_namespaces_none_counts() -> None:
     assert findings(*docs) == [("AppGroupAmbiguous", "AppGroup default/shop", message)]
 
 
-def test_two_app_groups_that_nobody_mixes_up_are_no_finding() -> None:
-    assert findings(SHOP, app_group(workloads={"web": []}, namespace="far"), member("p", "web")) == []
-
-
-def test_two_app_groups_that_claim_one_owner() -> None:
-    other = app_group("other", {"web": []})
-    docs = (SHOP, other, owned("Deployment", "web-x"))
-    assert home(*docs) == NOWHERE
-    message = "Pod default/p may be of any of the AppGroups default/other, default/shop, and so of none"
-    assert findings(*docs) == [("AppGroupAmbiguous", "AppGroup default/other", message)]
-    far = app_group("other", {"web": []}, namespace="far")
-    assert home(SHOP, far, owned("Deployment", "web-x")) == IN_SHOP
-
-
 # states
-
-
-@pytest.mark.parametrize(
-    ("how", "pods"),
-    [
-        ({}, 1),
-        ({"node": "n1"}, 1),
-        (
-            {
-                "node": "n1",
-                "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {APP: "shop", WORKLOAD: "web"}},
-            },
-            1,
-        ),
-        ({"spec": {"schedulerName": "x"}, "status": {"nominatedNodeName": "n1"}}, 0),
-    ],
-)
-def test_workload_pods_are_pending_bound_and_terminating_ones(how: dict[str, Any], pods: int) -> None:
-    found = build(SHOP, member("p", "web", **how), scheduler_name="default-scheduler").workload_pods
-    assert len(found.get((Key("default", "shop"), "web"), ())) == pods

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from placer.kube.manifests import load
-from placer.problem import AppGroup, Dependency, Instance, Key
+from placer.problem import AppGroup, Dependency, Key
 from tests.netdocs import APP, KEP, app_group, call, costs, member, network_topology, place, ref, weights
-from tests.support import DATA, Document, instance_of, policy
+from tests.support import DATA, Document, instance_of
 
 SHOP = Key("default", "shop")
 NETWORK = network_topology(weights(zone=costs(("z", "y", 5), ("y", "z", 5))))
@@ -70,24 +70,6 @@ def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
     assert findings(old, new) == findings(new, old) == expected
 
 
-def test_of_two_older_groups_the_last_one_by_name_counts() -> None:
-    one, other = (app_group(workloads={group[0]: []}, group=group) for group in ("diktyo.k8s.io", KEP))
-    assert read(one, other).workloads == read(other, one).workloads == ("s",)
-    (found,) = findings(one, other)
-    assert found[2].endswith("API groups scheduling.sigs.x-k8s.io, which counts, and diktyo.k8s.io, which is not read")
-    third = app_group(workloads={"new": []})
-    (found,) = findings(third, one, other)
-    assert found[2].endswith(
-        "appgroup.diktyo.x-k8s.io, which counts, and diktyo.k8s.io, scheduling.sigs.x-k8s.io, which are not read"
-    )
-
-
-def test_one_name_in_two_namespaces_is_two_app_groups() -> None:
-    docs = app_group(workloads={"old": []}, group=KEP, namespace="other"), app_group(workloads={"new": []})
-    assert findings(*docs) == []
-    assert len(instance_of(place("n1"), *docs).app_groups) == 2
-
-
 @pytest.mark.parametrize(("written", "bits"), [("1", 1), ("1500m", 2), (2, 2), ("1Gi", 2**30), ("0", 0)])
 def test_bandwidth_is_an_exact_integer(written: object, bits: int) -> None:
     found = read(app_group(workloads={"web": [call("db", bandwidth=written)], "db": []}))
@@ -106,23 +88,7 @@ def test_what_a_controller_has_stored() -> None:
     assert found.order == {"web": 2, "db": 1}
 
 
-def test_app_groups_are_sorted() -> None:
-    docs = (app_group("b"), app_group("a"), app_group("c", namespace="a"))
-    assert list(instance_of(place("n1"), *docs).app_groups) == [Key("a", "c"), Key("default", "a"), Key("default", "b")]
-
-
 # what cannot be as meant
-
-
-def test_a_sound_app_group_is_no_finding() -> None:
-    docs = (
-        app_group(workloads={"web": ["db"], "db": []}, numMembers=2),
-        NETWORK,
-        place("n2", "r/y"),
-        member("a", "web"),
-        member("b", "db"),
-    )
-    assert findings(*docs) == []
 
 
 def test_a_dependency_on_a_workload_that_is_not_listed() -> None:
@@ -154,15 +120,6 @@ def test_sorting_algorithms(algorithm: str | None, found: list[str]) -> None:
     assert codes(app_group(topologySortingAlgorithm=algorithm)) == found
 
 
-def test_an_unknown_sorting_algorithm_says_what_is_used() -> None:
-    (found,) = findings(app_group(topologySortingAlgorithm="Bogo"))
-    known = "KahnSort, TarjanSort, ReverseKahn, ReverseTarjan, AlternateKahn, AlternateTarjan"
-    assert (
-        found[2]
-        == f"AppGroup default/shop: topologySortingAlgorithm: found 'Bogo', expected one of {known}; KahnSort is used"
-    )
-
-
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
@@ -184,11 +141,6 @@ def test_num_members_are_the_pods_there_are(members: list[Document], found: list
     assert codes(written, *members) == found
 
 
-def test_num_members_says_both_numbers() -> None:
-    (found,) = findings(app_group(workloads={"web": []}, numMembers=3), member("a", "web"))
-    assert found == ("NumMembers", "AppGroup default/shop", "AppGroup default/shop: numMembers is 3, there is 1 pod")
-
-
 ABSENT = app_group(workloads={"web": [call("db", cost=None), call("cache", cost=None)], "db": [], "cache": []})
 
 
@@ -200,11 +152,6 @@ def test_a_max_network_cost_left_out_is_0() -> None:
     )
     assert findings(ABSENT, NETWORK) == [("MaxNetworkCostAbsent", "AppGroup default/shop", message)]
     assert codes(app_group(workloads={"web": [call("db", cost=0)], "db": []}), NETWORK) == []
-
-
-def test_it_does_not_matter_where_costs_do_not() -> None:
-    assert codes(ABSENT) == ["NoNetworkTopology"]
-    assert codes(ABSENT, NETWORK, policy(rules={"C8": "off"})) == []
 
 
 def test_a_workload_that_is_listed_twice() -> None:
@@ -221,38 +168,7 @@ def test_a_workload_that_is_listed_twice() -> None:
     assert findings(written, NETWORK) == [("WorkloadTwice", "AppGroup default/shop", message)]
 
 
-def test_all_at_once() -> None:
-    written = app_group(workloads={"a": ["b", "a"], "b": ["a", call("c", cost=None)]}, topologySortingAlgorithm="?")
-    assert codes(written, NETWORK) == [
-        "DependencyCycle",
-        "DependsOnItself",
-        "MaxNetworkCostAbsent",
-        "SortingAlgorithmUnknown",
-        "UnknownReference",
-    ]
-
-
 def test_without_any_network_topology_there_is_one_finding() -> None:
     docs = (app_group("a", {"web": ["db"], "db": []}), app_group("b", {"web": ["db"], "db": []}), app_group("c"))
     message = "there is no NetworkTopology, so C8, C9 and O3 do not apply to AppGroup default/a and 1 other"
     assert findings(*docs) == [("NoNetworkTopology", "AppGroup default/a", message)]
-
-
-def test_it_does_not_matter_where_nobody_looks() -> None:
-    written = app_group(workloads={"web": ["db"], "db": []})
-    off = {"C8": "off", "C9": "off"}
-    assert codes(written, policy(rules=off, levels=["placed"])) == []
-    assert codes(written, policy(rules=off)) == ["NoNetworkTopology"]
-    assert codes(app_group(workloads={"web": []}), member("a", "web")) == []
-
-
-def test_the_order_of_objects_leaves_no_trace() -> None:
-    docs = (
-        ABSENT,
-        app_group("b", {"web": ["db"]}),
-        app_group("b", {"x": ["y"]}, namespace="other"),
-        member("p", "web"),
-    )
-    one, other = instance_of(place("n1"), *docs), instance_of(*reversed(docs), place("n1"))
-    assert (one.app_groups, one.findings) == (other.app_groups, other.findings)
-    assert isinstance(one, Instance)

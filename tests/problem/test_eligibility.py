@@ -54,10 +54,6 @@ def test_tolerations(case: str) -> None:
     assert (admitted({"tolerations": tolerations}, tainted("n1", TAINT)) == {"n1"}) is expected
 
 
-def test_a_preference_of_a_taint_keeps_no_pod_off() -> None:
-    assert admitted({}, tainted("n1", {"key": "a", "effect": "PreferNoSchedule"})) == {"n1"}
-
-
 def test_no_execute_keeps_pods_off() -> None:
     assert admitted({}, tainted("n1", {"key": "a", "effect": "NoExecute"})) == set()
 
@@ -105,14 +101,6 @@ def test_terms_are_alternatives_and_expressions_are_not() -> None:
     both = {"matchExpressions": [expression("size", "Exists"), expression("size", "NotIn", "word", "8")]}
     field = {"matchFields": [expression("metadata.name", "In", "none")]}
     assert admitted(affinity(both, field), *SIZES) == {"n4", "none", "word"}
-
-
-def test_a_term_of_labels_and_fields_needs_both() -> None:
-    term = {
-        "matchExpressions": [expression("size", "Exists")],
-        "matchFields": [expression("metadata.name", "NotIn", "n4")],
-    }
-    assert admitted(affinity(term), *SIZES) == {"n8", "word"}
 
 
 def test_an_empty_term_takes_no_node() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -257,15 +256,6 @@ def test_pod_group_field_by_field() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "expected"), [(None, 3), (0, 3), (2, 2)])
-def test_least_pods_of_a_job(given: int | None, expected: int) -> None:
-    least: Document = {} if given is None else {"minAvailable": given}
-    item = vcjob(tasks=[task("a", 2), task("b", 4, minAvailable=1)], **least)
-    (group,) = grown(item).pod_groups
-    assert group.spec is not None
-    assert (group.name, group.spec.min_member, group.spec.queue) == ("train", expected, None)
-
-
 @pytest.mark.parametrize("name", ["train-u1", "train", "train-something"])
 def test_a_pod_group_that_is_there_is_not_made_twice(name: str) -> None:
     metadata: Document = {"name": name, "ownerReferences": [reference("batch.volcano.sh/v1alpha1", "Job", "train")]}
@@ -316,12 +306,6 @@ def test_pods_of_others_do_not_count(item: Document, existing: Document) -> None
     assert grown(item, existing).pods
 
 
-def test_a_replica_set_names_its_deployment() -> None:
-    metadata = {"name": "oddly-named", "ownerReferences": [reference("apps/v1", "Deployment", "web")]}
-    replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": {}}
-    assert not grown(deployment(), replica_set, pod("p", owner=reference("apps/v1", "ReplicaSet", "oddly-named"))).pods
-
-
 @pytest.mark.parametrize(("uid", "told"), [("old", True), ("new", False), ("", False)])
 def test_a_replica_set_of_another_uid_is_not_its_own(uid: str, told: bool) -> None:
     """The Deployment's pods are made beside those of the ReplicaSet, and a finding says so."""
@@ -349,14 +333,6 @@ def test_only_what_was_added_is_expanded_on_request(tmp_path: Path) -> None:
 
 def test_a_deployment_makes_way_for_a_stateful_set_of_its_name() -> None:
     assert names(grown(deployment("db", 2), stateful_set())) == ["db-0", "db-deployment-0", "db-deployment-1"]
-
-
-def test_a_fixed_name_that_is_taken_is_a_finding() -> None:
-    expansion = grown(stateful_set(replicas=3), pod("db-1", {"x": "y"}))
-    assert names(expansion) == ["db-0", "db-2"]
-    (finding,) = expansion.findings
-    assert (finding.code, finding.object) == ("NameTaken", "StatefulSet default/db")
-    assert "db-1" in finding.message
 
 
 def test_two_jobs_that_make_one_name() -> None:
@@ -398,24 +374,6 @@ def test_a_task_that_waits_for_another_is_a_finding() -> None:
 
 
 # ----------------------------------------------------------------------------------- size, and in full
-
-
-def test_ten_thousand_replicas_are_made_in_time() -> None:
-    objects = read(deployment(replicas=5_000), vcjob(tasks=[task("worker", 5_000)]))
-    began = time.process_time()
-    assert len(expand(objects).pods) == 10_000
-    assert time.process_time() - began < 10
-
-
-def test_fifty_thousand_pods_are_sorted_to_their_owners_in_time() -> None:
-    owner = {"pod-template-hash": "7f9"}
-    pods = [
-        pod(f"d{i % 500}-7f9-{i}", owner, reference("apps/v1", "ReplicaSet", f"d{i % 500}-7f9")) for i in range(50_000)
-    ]
-    objects = read(*(deployment(f"d{i}", 3) for i in range(501)), *pods)
-    began = time.process_time()
-    assert names(expand(objects)) == ["d500-0", "d500-1", "d500-2"]
-    assert time.process_time() - began < 20
 
 
 def test_too_many_pods_are_refused_before_they_are_made() -> None:
@@ -462,13 +420,6 @@ def without_owner(group: Any, written: Objects) -> Any:
 
 def owners(metadata: Any) -> dict[str, Any]:
     return {"owner_references": metadata.owner_references}
-
-
-def test_documents_hold_the_whole_template_and_no_owner_without_uid() -> None:
-    written = {each["metadata"]["name"]: each for each in documents(read(*EVERYTHING)) if each["kind"] == "Pod"}
-    assert written["web-0"]["spec"]["containers"] == [CONTAINER]
-    assert written["web-0"]["metadata"]["ownerReferences"][0]["uid"] == "u1"
-    assert "ownerReferences" not in written["db-0"]["metadata"]
 
 
 def test_what_was_written_out_is_not_expanded_again() -> None:

@@ -69,12 +69,6 @@ def test_a_pod_in_no_group_is_a_gang_of_one() -> None:
     assert group.pending == (Key("default", "p"),)
 
 
-def test_bound_pods_in_no_group_make_none() -> None:
-    instance = instance_of(node("n1"), pod("p", node="n1"))
-    assert instance.groups == {}
-    assert instance.pods[Key("default", "p")].group is None
-
-
 ANNOTATIONS = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"]
 LABELS = ["scheduling.x-k8s.io/pod-group", "scheduling.sigs.k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"]
 
@@ -153,13 +147,6 @@ def test_terminating_pods_count_for_nothing_in_their_group() -> None:
     assert instance.pods[Key("default", "p")].sub_group is None
 
 
-def test_a_terminating_pod_of_an_absent_group_is_in_none() -> None:
-    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    instance = instance_of(node("n1"), pod("p", group="g", node="n1", metadata=deleted))
-    assert (instance.groups, instance.findings) == ({}, ())
-    assert instance.pods[Key("default", "p")].group is None
-
-
 # what the group needs
 
 
@@ -182,17 +169,6 @@ def test_succeeded_members_count_by_role_and_subgroup_in_volcano() -> None:
     assert (first.name, first.succeeded, names(first.bound), first.placed_before) == ("s-0", 2, ["d"], 3)
     assert (second.name, second.succeeded, names(second.pending)) == ("s-1", 0, ["e"])
     assert [key.name for key in instance.pods] == ["d", "e"]
-
-
-def test_succeeded_members_of_a_coscheduling_group_do_not_count() -> None:
-    done = pod("p", node="n1", labels={LABELS[0]: "g"}, status={"phase": "Succeeded"})
-    group = only(instance_of(node("n1"), coscheduling("g", minMember=2), done))
-    assert (group.succeeded, group.placed_before, group.need) == ({}, 0, 2)
-
-
-def test_min_member_left_out_is_0() -> None:
-    assert group_of(member("p")).min_member == 0
-    assert only(instance_of(node("n1"), coscheduling("g"))).min_member == 0
 
 
 @pytest.mark.parametrize(("least", "checked"), [(4, {}), (5, {"a": 2, "b": 3}), (6, {"a": 2, "b": 3})])
@@ -244,31 +220,11 @@ def test_every_key_must_be_there_and_not_empty() -> None:
     assert parts(instance) == {"s-1-2": ["p"]}
 
 
-def test_values_that_join_to_one_name_are_still_two_subgroups() -> None:
-    instance = split([{"name": "s", "matchLabelKeys": ["a", "b"]}], p={"a": "x-y", "b": "z"}, q={"a": "x", "b": "y-z"})
-    assert [(each.name, names(each.pending)) for each in only(instance).sub_groups] == [
-        ("s-x-y-z", ["q"]),
-        ("s-x-y-z", ["p"]),
-    ]
-
-
-def test_partitions_are_in_the_order_of_their_numbers() -> None:
-    instance = split(
-        [{"name": "s", "matchLabelKeys": ["i"]}], **{f"p{number}": {"i": str(number)} for number in range(11)}
-    )
-    assert list(parts(instance))[-2:] == ["s-9", "s-10"]
-
-
 def test_a_policy_without_keys_takes_nothing() -> None:
     instance = split([{"name": "s", "minSubGroups": 2, "subGroupSize": 3}], p={"part": "0"})
     assert ("PolicyMatchesNothing", "PodGroup default/g") in codes(instance)
     assert "spec.subGroupPolicy[0] (s)" in instance.findings[0].message
     assert (only(instance).sub_groups, only(instance).need) == ((), 6)
-
-
-def test_policy_defaults() -> None:
-    (read,) = only(split([{"matchLabelKeys": ["part"]}], p={"part": "0"})).policies
-    assert (read.size, read.min_sub_groups, read.topology) == (1, 0, None)
 
 
 # tiers
@@ -329,12 +285,6 @@ def test_both_limits_make_the_group_invalid(mode: str) -> None:
     assert group.invalid == f"spec.networkTopology {BOTH_SAID}"
 
 
-def test_both_limits_of_a_policy_make_the_group_invalid() -> None:
-    policies = [{"matchLabelKeys": ["a"]}, {"matchLabelKeys": ["b"], "networkTopology": BOTH}]
-    group = group_of(member("p"), subGroupPolicy=policies)
-    assert group.invalid == f"spec.subGroupPolicy[1].networkTopology {BOTH_SAID}"
-
-
 def test_a_limit_without_any_hyper_node_is_a_finding() -> None:
     limit = {"mode": "hard", "highestTierAllowed": 1}
     soft = pod_group("s", networkTopology={"mode": "soft", "highestTierAllowed": 1})
@@ -368,10 +318,6 @@ def test_priority_of_a_pod(case: str) -> None:
     instance = instance_of(node("n1"), *CLASSES, pod("p", spec=spec))
     assert instance.pods[Key("default", "p")].priority == only(instance).priority == expected
     assert instance.findings == ()
-
-
-def test_priority_without_any_class_is_0() -> None:
-    assert only(instance_of(node("n1"), pod("p"))).priority == 0
 
 
 def test_an_unknown_class_of_a_pod_is_a_finding_and_the_default_counts() -> None:
@@ -432,17 +378,6 @@ def test_a_running_pod_counts_for_its_group_and_a_gated_or_terminating_one_does_
     assert group_of(waits, member("q", spec={"priority": 3, "schedulingGates": [{"name": "x"}]})).priority == 7
 
 
-def test_the_message_of_a_class_above_its_pods_names_field_and_both_values() -> None:
-    instance = instance_of(
-        node("n1"), *CLASSES, pod_group("g", priorityClassName="high"), member("p", spec={"priority": 7})
-    )
-    (finding,) = [each for each in instance.findings if each.code == "PriorityAboveItsPods"]
-    assert finding.message == (
-        "spec.priorityClassName high of PodGroup default/g is 100, and Pod default/p states 7, which counts: expected "
-        "at most 7"
-    )
-
-
 def test_under_group_priority_class_the_class_decides_in_silence() -> None:
     pods = (member("p", spec={"priority": 7}), member("q", spec={"priority": 9}))
     classes = (policy(groupPriority="class"), *CLASSES)
@@ -491,18 +426,6 @@ def test_a_mirror_pod_is_no_member_and_anchors_nothing() -> None:
         "PodGroup default/g is named by Pod default/m: found static or DaemonSet pods, which are no members; expected "
         "pods that can run on other nodes"
     )
-
-
-@pytest.mark.parametrize("kind", ["Node", "DaemonSet"])
-def test_under_gangs_owners_a_pod_that_belongs_to_its_node_is_no_member_either(kind: str) -> None:
-    labels = {"jobset.sigs.k8s.io/jobset-name": "train"}
-    owner = {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "u", "controller": True}
-    there = pod(
-        "m", node="n1", metadata={"name": "m", "namespace": "default", "labels": labels, "ownerReferences": [owner]}
-    )
-    instance = instance_of(node("n1"), policy(gangs="owners"), there, pod("p", labels=labels))
-    assert only(instance).bound == ()
-    assert ("NoMember", "Pod default/m") in codes(instance)
 
 
 def test_a_mirror_pod_ties_no_replica_to_its_domain() -> None:

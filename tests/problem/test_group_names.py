@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from placer.answers.explain.cases import Case
-from placer.answers.explain.explanation import find_group, find_groups
-from placer.answers.making_room import group_named
+from placer.answers.explain.explanation import find_groups
+from placer.answers.making_room import groups_named
 from placer.base.errors import UsageError
 from placer.kube.manifests import from_documents
 from placer.problem import GroupKey
 from placer.problem.group_names import Selection, full_name
-from tests.netdocs import app_group, member
 from tests.support import Document, instance_of, node, pod, pod_group
 
 COSCHEDULING = {
@@ -41,7 +40,7 @@ INSTANCE, CASE = instance_of(*DOCUMENTS), Case(from_documents(list(DOCUMENTS)))
 
 @pytest.mark.parametrize("key", [key for key in INSTANCE.groups if key.name == "train"], ids=full_name)
 def test_each_group_has_a_name_of_its_own(key: GroupKey) -> None:
-    assert find_group(CASE, full_name(key)) == group_named(INSTANCE, full_name(key)) == key
+    assert find_groups(CASE, full_name(key))[0] == groups_named(INSTANCE, full_name(key)).pop() == key
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_each_group_has_a_name_of_its_own(key: GroupKey) -> None:
     ],
 )
 def test_a_group_is_found_by_kind_and_by_its_pod(words: str, name: str) -> None:
-    assert full_name(find_group(CASE, words)) == full_name(group_named(INSTANCE, words)) == name
+    assert full_name(find_groups(CASE, words)[0]) == full_name(groups_named(INSTANCE, words).pop()) == name
 
 
 def job(name: str, **spec: object) -> Document:
@@ -73,7 +72,10 @@ def job(name: str, **spec: object) -> Document:
 def test_an_ambiguous_name_lists_the_choices(words: str, count: int) -> None:
     choices = sorted(full_name(key) for key in INSTANCE.groups if key.name == "train")
     expected = f"found {count} groups of that name, expected one of {', '.join(choices[4 - count :])}"
-    for option, find in (("--group", lambda: find_group(CASE, words)), ("--for", lambda: group_named(INSTANCE, words))):
+    for option, find in (
+        ("--group", lambda: find_groups(CASE, words)),
+        ("--for", lambda: groups_named(INSTANCE, words)),
+    ):
         with pytest.raises(UsageError) as told:
             find()
         assert str(told.value) == f"{option} {words}: {expected}"
@@ -90,7 +92,7 @@ def test_a_group_is_found_by_the_name_of_its_workload(words: str) -> None:
         pod("wait-x7k2f", namespace="ml", labels={"batch.kubernetes.io/job-name": "wait"}),
     ]
     case = Case(from_documents(list(documents)))
-    assert find_group(case, words).name in (name, "wait-x7k2f")
+    assert find_groups(case, words)[0].name in (name, "wait-x7k2f")
 
 
 @pytest.mark.parametrize(
@@ -130,28 +132,16 @@ def test_a_deployment_stands_for_all_its_pods(words: str, names: list[str]) -> N
 def test_a_workload_without_pods_is_named(document: Document, said: str) -> None:
     case = Case(from_documents([node("n1"), document]))
     with pytest.raises(UsageError) as told:
-        find_group(case, "train")
+        find_groups(case, "train")
     assert str(told.value).startswith(f"--group train: {said}")
-
-
-def test_preempt_names_a_suspended_job_too() -> None:
-    instance = instance_of(node("n1"), job("train", suspend=True))
-    with pytest.raises(UsageError, match=r"1 suspended Job .ml/train.: it makes no pods yet"):
-        group_named(instance, "ml/train")
-
-
-def test_a_pod_is_found_by_the_name_of_its_app_group() -> None:
-    documents = [node("n1"), app_group("boutique", {"web": []}), member("web-7f", "web", app="boutique")]
-    for words in ("boutique", "default/boutique", "appgroup/boutique"):
-        assert find_group(Case(from_documents(list(documents))), words).name == "web-7f"
 
 
 def test_a_name_of_no_group_is_an_error() -> None:
     for words in ("podgroup/ml/alone", "podgroup.scheduling.run.ai/ml/train", "other/train"):
         with pytest.raises(UsageError):
-            find_group(CASE, words)
+            find_groups(CASE, words)
         with pytest.raises(UsageError, match="no such group that waits"):
-            group_named(INSTANCE, words)
+            groups_named(INSTANCE, words)
 
 
 TWO_PLACES = [node("n1"), *(pod("web", namespace=each, labels={"app": each}) for each in ("a", "b", "pod"))]
@@ -171,24 +161,18 @@ def test_a_name_without_a_namespace_takes_the_one_that_is_given_else_the_users_o
     words: str, namespace: str | None, home: str, found: str
 ) -> None:
     instance, case = instance_of(*TWO_PLACES), Case(from_documents(list(TWO_PLACES)))
-    assert full_name(group_named(instance, words, namespace, home)) == found
-    assert full_name(find_group(case, words, namespace, home)) == found
+    assert full_name(groups_named(instance, words, namespace, home).pop()) == found
+    assert full_name(find_groups(case, words, namespace, home)[0]) == found
     with pytest.raises(UsageError, match="found 3 groups of that name, expected one of pod/a/web, pod/b/web, "):
-        find_group(case, "web")
-
-
-def test_a_namespace_may_be_called_as_a_kind_is() -> None:
-    documents = [node("n1"), pod("api", namespace="pod")]
-    assert full_name(group_named(instance_of(*documents), "pod/api")) == "pod/pod/api"
-    assert full_name(group_named(instance_of(*documents, pod("api", namespace="ml")), "pod/pod/api")) == "pod/pod/api"
+        find_groups(case, "web")
 
 
 @pytest.mark.parametrize("words", ["ml/trian", "trian", "podgroup/trian", "other/trian", "Train"])
 def test_a_name_that_is_nearly_right_is_proposed(words: str) -> None:
     with pytest.raises(UsageError, match="; found like it: ml/train"):
-        find_group(CASE, words)
+        find_groups(CASE, words)
     with pytest.raises(UsageError, match="; found like it: ml/train"):
-        group_named(INSTANCE, words)
+        groups_named(INSTANCE, words)
 
 
 def test_namespace_labels_and_names_select_groups() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from placer.kube.uses import IGNORED
 from placer.problem import Finding
 from placer.problem.ignored_fields import _DISKS
 from tests.support import Document, instance_of, node, pod, pod_group, queue
@@ -51,16 +50,6 @@ def test_least_resources_beyond_those_of_the_pods_are_a_finding(
     assert found(group, *pods) == expected
 
 
-def test_pods_that_run_or_have_succeeded_count_for_the_least_resources() -> None:
-    group = pod_group("g", minMember=1, minResources={"cpu": "3"})
-    ended = pod("c", group="g", cpu=1, status={"phase": "Succeeded"})
-    assert found(group, pod("a", group="g", cpu=1), pod("b", group="g", cpu=1, node="n1"), ended) == []
-
-
-def test_least_resources_of_a_group_of_which_nothing_waits_are_no_finding() -> None:
-    assert found(pod_group("g", minResources={"cpu": "9"}), pod("a", group="g", cpu=1, node="n1")) == []
-
-
 # ------------------------------------------------------------------------------------------------------------- queues
 
 #: What two queues say of their share, and which fields and queues the finding names; a pod waits in the first alone.
@@ -91,26 +80,10 @@ def test_what_a_queue_is_given_is_one_finding_where_its_pods_wait(case: str) -> 
     assert findings == (() if named is None else (Finding("QueueShareIgnored", subject, message),))
 
 
-def test_what_a_parent_is_given_counts_for_its_child() -> None:
-    child = {**queue("b"), "spec": {"parent": "a"}}
-    parent = {**queue("a"), "spec": {"weight": 2}}
-    (finding,) = instance_of(node("n1"), parent, child, pod("p", annotations={QUEUE: "b"})).findings
-    assert (finding.code, finding.object) == ("QueueShareIgnored", "Queue a")
-
-
-def test_shares_of_queues_in_which_nothing_waits_are_no_finding() -> None:
-    assert instance_of(node("n1"), *_in_queues({"weight": 3}, {"deserved": {"cpu": 1}}, waiting="")).findings == ()
-
-
 def test_queues_of_volcano_need_not_be_there() -> None:
     child = {**queue("a"), "spec": {"parent": "root"}}
     group = pod_group("g", minMember=1, queue="default")
     assert instance_of(node("n1"), child, group, pod("p", group="g")).findings == ()
-
-
-def test_any_other_queue_that_is_not_there_is_a_finding() -> None:
-    (finding,) = instance_of(node("n1"), pod("p", annotations={QUEUE: "roots"})).findings
-    assert (finding.code, finding.object) == ("UnknownReference", "Queue roots")
 
 
 def test_a_queue_in_which_nothing_passes_what_waits_is_a_finding() -> None:
@@ -138,10 +111,6 @@ def test_a_disk_that_a_pod_names_itself_is_a_finding(field: str) -> None:
     spec = {"volumes": [{"name": "v", field: {}}]}
     message = f"Pod default/a: spec.volumes[].{field} decides nothing: how many pods and nodes may use the disk"
     assert found(pod("a", spec=spec), pod("b", spec=spec, node="n1")) == [("Pod default/a", f"{message} is not read")]
-
-
-def test_every_disk_of_the_table_is_looked_at() -> None:
-    assert {field for called, field in IGNORED if called == "Volume"} == set(_DISKS.values())
 
 
 # ---------------------------------------------------------------------------------------------------------- workloads

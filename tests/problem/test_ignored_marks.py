@@ -9,7 +9,7 @@ import pytest
 
 from placer.problem import Instance
 from placer.problem.mark_gangs import VOLCANO_GANG
-from tests.support import Document, instance_of, node, pod, pod_group
+from tests.support import Document, instance_of, node, pod
 
 KOORD = "gang.scheduling.koordinator.sh"
 
@@ -65,24 +65,6 @@ def test_a_mark_of_pods_in_the_metadata_of_their_workload_is_a_finding(kind: str
         ]
 
 
-@pytest.mark.parametrize("kind", WORKLOADS)
-def test_what_is_read_of_workloads_is_no_finding_of_a_field(kind: str) -> None:
-    assert ignored(made(kind, {"kai.scheduler/preemptibility": "non-preemptible"}, {})) == []
-    instance = made(kind, {"kueue.x-k8s.io/queue-name": "team"}, {})
-    assert ignored(instance) == []
-    assert any("the limits of team that hold for" in each.message for each in instance.findings)
-
-
-def test_names_of_groups_and_queues_of_a_deployment_are_findings() -> None:
-    notes = {"scheduling.volcano.sh/queue-name": "q", "scheduling.k8s.io/group-name": "g"}
-    found = ignored(made("Deployment", {"scheduling.x-k8s.io/pod-group": "g"}, notes))
-    assert [each.partition(" in the metadata of ")[0] for each in found] == [
-        "annotation scheduling.k8s.io/group-name",
-        "annotation scheduling.volcano.sh/queue-name",
-        "label scheduling.x-k8s.io/pod-group",
-    ]
-
-
 def test_a_mark_that_pods_bear_too_is_no_finding() -> None:
     notes = {"karpenter.sh/do-not-disrupt": "true"}
     pods = pod(
@@ -136,17 +118,6 @@ def test_a_gang_of_pods_of_a_daemon_set_is_one_finding() -> None:
         ),
         ("Pod default/s", f"{mark} of static Pod default/s: in no gang, since each pod belongs to its node"),
     ]
-
-
-def test_equal_pods_that_name_two_groups_are_one_finding() -> None:
-    pods = [pod(f"p{i}", group="v", labels={"scheduling.x-k8s.io/pod-group": "c"}) for i in range(4)]
-    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "c"}, "spec": {}}
-    instance = instance_of(node("n1"), pod_group("v", minMember=2), group, *pods)
-    (found,) = (each for each in instance.findings if each.code == "TwoGroups")
-    assert found.message == (
-        "PodGroup v of scheduling.volcano.sh and c of scheduling.x-k8s.io are named by Pod default/p0 and 3 others, "
-        "expected one; the first counts"
-    )
 
 
 @pytest.mark.parametrize("mark", VOLCANO_GANG)

@@ -133,11 +133,6 @@ def test_jobs_are_counted_in_their_group() -> None:
     }
 
 
-def test_the_uid_of_a_job_set_is_marked() -> None:
-    item = job_set(replicated("w")) | {"metadata": {"name": "train", "namespace": "ml", "uid": "u"}}
-    assert made(item)["train-w-0-0"].metadata.labels[f"{JOB_SET}/jobset-uid"] == "u"
-
-
 def mounting(*containers: str, init: str = "") -> Document:
     """A template; each container mounts the volumes that are named, with blanks."""
 
@@ -367,17 +362,6 @@ def test_of_a_replica_and_its_subgroups_in_one_key_the_subgroups_are_exclusive()
     }
 
 
-def test_the_node_selector_strategy_selects_nodes_made_ready_for_the_job() -> None:
-    annotations = {
-        "alpha.jobset.sigs.k8s.io/exclusive-topology": "rack",
-        "alpha.jobset.sigs.k8s.io/node-selector": "true",
-    }
-    spec = made(job_set(replicated("w", pods=1), annotations=annotations))["train-w-0-0"].spec
-    assert spec.node_selector == {"alpha.jobset.sigs.k8s.io/namespaced-job": "ml_train-w-0"}
-    (toleration,) = spec.tolerations
-    assert (toleration.key, toleration.operator) == ("alpha.jobset.sigs.k8s.io/no-schedule", "Exists")
-
-
 # ------------------------------------------------------------------------------------------------------ LeaderWorkerSet
 
 
@@ -405,16 +389,6 @@ def test_pods_of_a_leader_worker_set() -> None:
     assert pods["llm-1-2"].metadata.annotations == {f"{LWS}/size": "3", f"{LWS}/leader-name": "llm-1"}
     assert [pods[name].metadata.owner_references[0].name for name in ("llm-1", "llm-1-2")] == ["llm", "llm-1"]
     assert pods["llm-0"].spec.containers[0].resources.requests != pods["llm-0-1"].spec.containers[0].resources.requests
-
-
-def test_each_replica_is_a_gang_of_its_size() -> None:
-    """Room for one replica of three and two pods more: they wait."""
-    instance = instance_of(node("n1", cpu=5), workers_set(3, 2))
-    assert {key.name: (group.min_member, len(group.pending)) for key, group in instance.groups.items()} == {
-        "llm-0": (3, 3),
-        "llm-1": (3, 3),
-    }
-    assert len(solve(instance, method="greedy").placement.bindings) == 3
 
 
 def test_workers_that_wait_for_their_leader_do_not_exist_yet() -> None:
@@ -558,17 +532,3 @@ def test_under_the_policy_the_pods_of_an_owner_are_a_gang(case: str) -> None:
     assert {key.name: group.min_member for key, group in owners.groups.items() if key.api_group} == expected
     declared = instance_of(node("n1"), *pods)
     assert all(not key.api_group for key in declared.groups)
-
-
-def test_a_gang_of_an_owner_is_placed_whole_or_not_at_all() -> None:
-    pods = [there(f"p{index}", {f"{JOB_SET}/jobset-name": "train"}) for index in range(3)]
-    instance = instance_of(node("n1", cpu=2), *pods, policy(gangs="owners"))
-    result = solve(instance, method="greedy")
-    assert result.placement.bindings == ()
-    assert [reason.code for reason in result.reasons.values()] == ["InsufficientResources"]
-
-
-def test_a_declared_gang_goes_before_that_of_its_owner() -> None:
-    item = job_set(replicated("a", 2), scheduling=GANG)
-    instance = instance_of(node("n1"), item, policy(gangs="owners"))
-    assert [key.api_group for key in instance.groups] == ["scheduling.k8s.io"]

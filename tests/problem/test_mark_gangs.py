@@ -110,10 +110,6 @@ def test_minimums_that_differ_are_a_finding_and_the_largest_counts() -> None:
     assert "3 (Pod default/b) and 2 (Pod default/a)" in instance.findings[0].message
 
 
-def test_a_gang_of_koordinator_needs_one_pod_where_it_states_no_minimum() -> None:
-    assert placed(instance_of(node("n", cpu=4), *(pod(x, cpu=4, annotations={f"{KOORD}/name": "g"}) for x in "ab")))
-
-
 def test_fewer_pods_than_the_total_number_wait() -> None:
     notes = {f"{KOORD}/name": "g", f"{KOORD}/min-available": "1", f"{KOORD}/total-number": "3"}
     pods = [pod(name, cpu=1, annotations=notes) for name in "abc"]
@@ -122,12 +118,6 @@ def test_fewer_pods_than_the_total_number_wait() -> None:
     assert placed(instance) == set()
     (reason,) = placer.solve(instance, method="greedy").reasons.values()
     assert (reason.code, f"{KOORD}/total-number is 3" in reason.message) == ("GangIncomplete", True)
-
-
-def test_a_gated_pod_exists_of_its_gang() -> None:
-    notes = {f"{KOORD}/name": "g", f"{KOORD}/min-available": "1", f"{KOORD}/total-number": "2"}
-    gated = pod("b", cpu=1, annotations=notes, spec={"schedulingGates": [{"name": "x"}]})
-    assert placed(instance_of(node("n"), pod("a", cpu=1, annotations=notes), gated)) == {"a"}
 
 
 def test_succeeded_pods_count_in_kueue_and_not_in_koordinator() -> None:
@@ -169,13 +159,6 @@ def test_a_task_group_that_nobody_states_makes_the_gang_invalid() -> None:
     instance = instance_of(node("n"), member("a", "other", **task_groups(("worker", 1))))
     assert "found 'other', expected one of worker" in str(group_of(instance, "a").invalid)
     assert "expected one that" in str(group_of(instance_of(node("n"), member("a", "x")), "a").invalid)
-
-
-def test_pods_without_an_application_are_one_gang_of_their_namespace() -> None:
-    notes = {f"{YUNIKORN}/task-group-name": "w"} | task_groups(("w", 2))
-    instance = instance_of(node("n", cpu=4), *(pod(name, cpu=4, annotations=notes) for name in "ab"))
-    assert group_of(instance, "a").key.name == "yunikorn-default-autogen"
-    assert placed(instance) == set()
 
 
 def test_the_minimum_stands_on_the_owner_too() -> None:
@@ -241,11 +224,6 @@ def test_of_two_gangs_the_one_counts_that_the_scheduler_reads(scheduler: str | N
     assert all(f"{name} of " in told.message for name in ("v", "l", "k", "kai", "x"))
 
 
-def test_a_mark_counts_before_an_object_that_is_not_there() -> None:
-    instance = instance_of(node("n"), pod("p", group="gone", annotations={f"{KOORD}/name": "k"}))
-    assert group_of(instance, "p").key == GroupKey(KOORD, "default", "k")
-
-
 # -------------------------------------------------------------------------------------------------------- what refuses
 
 #: Annotations that refuse a gang, whoever declares it, and a word of the reason.
@@ -302,14 +280,6 @@ def test_gangs_that_are_named_with_one_wait_with_it_in_its_namespace() -> None:
     assert placed(alone) == {"k"}
 
 
-def test_a_mark_of_a_pod_group_refuses_it() -> None:
-    group = dict(pod_group("g", minMember=1))
-    group["metadata"] = {**group["metadata"], "annotations": {f"{KOORD}/match-policy": "only-waiting"}}
-    instance = instance_of(node("n"), group, pod("a", group="g"))
-    assert placed(instance) == set()
-    assert "of PodGroup default/g: found 'only-waiting'" in next(iter(instance.pods.values())).unsupported[0]
-
-
 def test_what_decides_nothing_is_a_finding() -> None:
     prefers = '{"gatherStrategy": [{"layer": "spine", "strategy": "PreferGather"}]}'
     notes = {f"{KOORD}/name": "g", f"{KOORD}/mode": "NonStrict", f"{KOORD}/network-topology-spec": prefers}
@@ -364,74 +334,12 @@ def test_a_version_that_is_not_read_stops_no_group_of_one_that_is() -> None:
     )
 
 
-def test_marks_of_a_volcano_job_refuse_the_gang_that_it_makes() -> None:
-    template = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {
-            "name": "vj",
-            "namespace": "default",
-            "annotations": {"gang.scheduling.koordinator.sh/groups": '["default/vj", "default/o"]'},
-        },
-        "spec": {"minAvailable": 1, "tasks": [{"name": "t", "replicas": 3, "template": template}]},
-    }
-    refused = [each.unsupported for each in instance_of(node("n1", cpu=2), job).pending]
-    assert len(refused) == 3
-    assert all("gang.scheduling.koordinator.sh/groups" in why for each in refused for why in each)
-
-
-@pytest.mark.parametrize(
-    ("version", "name"),
-    [
-        ("scheduling.volcano.sh/v1alpha1", {"annotations": {"scheduling.k8s.io/group-name": "g"}}),
-        ("scheduling.x-k8s.io/v1beta1", {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}),
-        ("scheduling.sigs.k8s.io/v1", {"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}),
-    ],
-)
-def test_only_pods_of_a_group_of_an_unknown_version_wait(version: str, name: dict[str, Any]) -> None:
-    group = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}}
-    result = placer.solve(instance_of(node("n1"), group, *(pod(f"p{i}", **name) for i in range(2)), pod("other")))
-    assert result.placement is not None
-    assert [key.name for key in result.placement.node_of] == ["other"]
-    assert [reason.code for reason in result.reasons.values()] == ["Unsupported"]
-
-
 def test_limits_of_a_task_group_decide_nothing_and_say_so() -> None:
     text = '[{"name": "w", "minMember": 1, "nodeSelector": {"gpu": "yes"}, "tolerations": []}]'
     notes = {"yunikorn.apache.org/task-group-name": "w", "yunikorn.apache.org/task-groups": text}
     findings = instance_of(node("n1"), pod("p", labels={"applicationId": "a"}, annotations=notes)).findings
     (ignored,) = (each for each in findings if each.code == "FieldIgnored")
     assert ignored.message.endswith("nodeSelector of task group w decides nothing: that of its pods does")
-
-
-def test_a_minimum_that_a_job_set_states_of_its_jobs_is_one() -> None:
-    pods = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
-    template = {
-        "metadata": {"annotations": {"scheduling.volcano.sh/group-min-member": "3"}},
-        "spec": {"parallelism": 3, "completions": 3, "template": pods},
-    }
-    job_set = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "js", "namespace": "default"},
-        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": template}]},
-    }
-    for cpu, expected in ((2, 0), (4, 3)):
-        placement = placer.solve(instance_of(node("n1", cpu=cpu), job_set)).placement
-        assert placement is not None
-        assert len(placement.node_of) == expected
-
-
-def test_the_minimum_of_task_groups_is_no_number_of_the_annotation() -> None:
-    text = '[{"name": "w", "minMember": 20}]'
-    notes = {"yunikorn.apache.org/task-group-name": "w", "yunikorn.apache.org/task-groups": text}
-    result = placer.solve(instance_of(node("n1"), pod("p", labels={"applicationId": "a"}, annotations=notes)))
-    (why,) = result.reasons.values()
-    assert why.message == (
-        "minMember of all task groups in annotation yunikorn.apache.org/task-groups is 20, but there is 1 pending pod; "
-        "minMember of task group w is 20, but there is 1 pending pod"
-    )
 
 
 #: Values of marks in JSON that are of a wrong type somewhere, and the text that was expected.

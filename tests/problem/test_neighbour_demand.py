@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placer.problem import Key, Requirement
-from placer.problem.neighbours import NO_NEIGHBOURS, Neighbours, PodSelector
+from placer.problem.neighbours import Neighbours, PodSelector
 from placer.problem.placement import Placement
 from placer.problem.pod_index import PodIndex
 from placer.rules import verify
@@ -84,12 +84,6 @@ def test_namespaces_by_label(labels: dict[str, str], expected: list[str]) -> Non
     assert kept_off(namespace, bound, pod("p", labels={"app": "web"})) == expected
 
 
-def test_a_namespace_that_is_not_there_is_known_by_its_name() -> None:
-    name = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}
-    bound = pod("bound", node="n1", namespace="other", spec=anti(**WEB, **name))
-    assert kept_off(bound, pod("p", labels={"app": "web"})) == ["C13"]
-
-
 def test_pending_pods_keep_nobody_off() -> None:
     assert kept_off(pod("other", spec=anti(**WEB)), pod("p", labels={"app": "web"})) == []
 
@@ -104,14 +98,6 @@ def test_terms_are_read_into_one_form() -> None:
         None,
         (Requirement("app", "In", ("web",)), Requirement("u", "NotIn", ("2",)), Requirement("v", "In", ("1",))),
     )
-
-
-def test_pods_that_ask_for_the_same_share_it() -> None:
-    docs = [pod(name, spec=anti(**WEB), labels={"index": name}) for name in ("a", "b")]
-    instance = instance_of(*NODES, *docs, pod("c"))
-    one, other, third = (instance.pods[Key("default", name)].neighbours for name in ("a", "b", "c"))
-    assert one is other
-    assert third is NO_NEIGHBOURS
 
 
 def test_defaults_of_a_spread_constraint() -> None:

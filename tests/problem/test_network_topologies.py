@@ -48,15 +48,6 @@ def codes(*docs: Document | str, nodes: tuple[Document, ...] = NODES) -> list[tu
     return [(code, subject) for code, subject, _ in findings(*docs, nodes=nodes)]
 
 
-def test_there_may_be_none() -> None:
-    assert instance_of(*NODES, SHOP).network is None
-
-
-def test_pods_with_dependencies_are_not_refused() -> None:
-    docs = (*NODES, SHOP, network_topology(), member("p", "web"))
-    assert instance_of(*docs).pods[Key("default", "p")].unsupported == ()
-
-
 # costs and capacities
 
 
@@ -117,20 +108,6 @@ def test_areas() -> None:
     assert network.cost("n5", "n6") == network.cost("n5", "gone") == network.cost("n4", "n1") == 100
 
 
-def test_links_of_areas() -> None:
-    network = read(network_topology())
-    x, y, z, bare, lost = Area("r", "x"), Area("r", "y"), Area("s", "z"), Area("r", ""), Area("", "", "n")
-    assert network.link(x, y) == HERE
-    assert network.link(x, z) == Link("region", "r", "s")
-    assert network.link(bare, x) == Link("zone", "", "x")
-    assert network.link(x, x) is network.link(x, lost) is network.link(lost, x) is None
-
-
-def test_an_empty_label_is_none() -> None:
-    network = read(network_topology(), nodes=(node("n1", {REGION: "", ZONE: "x"}), node("n2", {REGION: "r", ZONE: ""})))
-    assert (network.area("n1"), network.area("n2")) == (Area("", "", "n1"), Area("r", ""))
-
-
 # which one
 
 
@@ -164,11 +141,6 @@ def test_which_network_topology(names: list[str], asked: str | None, cost: int, 
     assert codes(*docs) == found
 
 
-def test_an_ambiguity_is_told_in_words() -> None:
-    message = "NetworkTopology z/a counts, the first by name of z/a, a/b: no Policy says which"
-    assert findings(*named("a/b", "z/a")) == [(AMBIGUOUS, "NetworkTopology z/a", message)]
-
-
 def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
     old = network_topology(weights(zone=both(1)), group=KEP)
     new = network_topology(weights(zone=both(2)))
@@ -179,11 +151,6 @@ def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
     )
     expected = [("SeveralApiGroups", "NetworkTopology default/nt-default", message)]
     assert findings(old, new) == findings(new, old) == expected
-
-
-def test_names_that_differ_are_not_the_same_object() -> None:
-    old = network_topology(weights(zone=both(1)), group=KEP, namespace="other")
-    assert codes(old, network_topology(weights(zone=both(2)))) == [(AMBIGUOUS, "NetworkTopology default/nt-default")]
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"configmapName": "netperf"}, {"weights": []}])
@@ -301,11 +268,6 @@ def test_solve_obeys_measurements() -> None:
 # what is odd
 
 
-def test_a_sound_network_is_no_finding() -> None:
-    region = costs(("r", "s", 20, "1Gi"), ("s", "r", 30))
-    assert findings(network_topology(weights(zone=both(5, "1Gi"), region=region))) == []
-
-
 def test_a_topology_key_that_is_neither_zone_nor_region() -> None:
     written = network_topology(weights(zone=both(5), rack=costs(("x", "y", 1))))
     subject = "NetworkTopology default/nt-default"
@@ -322,12 +284,6 @@ def test_a_link_in_one_direction_only() -> None:
         ("LinkOneWay", subject, f"{subject}: region r -> s: {told}"),
         ("LinkOneWay", subject, f"{subject}: zone x -> y: {told}"),
     ]
-
-
-def test_one_way_links_that_no_call_takes_do_not_matter() -> None:
-    """Zones of two regions, zones and regions without a node, an area itself."""
-    zones = costs(("x", "z", 5), ("x", "gone", 5), ("gone", "x", 5), ("x", "x", 1))
-    assert findings(network_topology(weights(zone=zones, region=costs(("r", "gone", 1))))) == []
 
 
 def test_a_region_and_a_zone_of_one_name() -> None:
@@ -371,22 +327,6 @@ def test_two_costs_for_one_link() -> None:
     subject = "NetworkTopology default/nt-default"
     message = f"{subject}: the zone link x -> y has two costs, the later one counts"
     assert findings(written) == [("LinkTwice", subject, message)]
-
-
-ODD = network_topology(weights(zone=costs(("x", "y", 5)), rack=costs(("x", "y", 1))), name="a")
-
-
-@pytest.mark.parametrize(
-    "docs",
-    [
-        (),
-        (app_group(workloads={"web": []}),),
-        (SHOP, policy(rules={"C8": "off", "C9": "off"}, levels=["placed", "packing"])),
-    ],
-)
-def test_where_nobody_looks_nothing_is_told(docs: tuple[Document, ...]) -> None:
-    nodes = (place("n1", "x"), place("n2", ""))
-    assert instance_of(*nodes, *named("b/b"), ODD, *docs).findings == ()
 
 
 # what bound pods break
@@ -435,11 +375,6 @@ def test_bound_pods_that_use_more_than_a_link_has() -> None:
     assert broken(wide, web, pods[1], leaving) == [("NetworkTopology default/nt-default", message)]
 
 
-def test_pending_pods_break_nothing_yet() -> None:
-    tight = app_group(workloads={"web": [call("db", cost=0)], "db": []})
-    assert broken(tight, member("web", "web"), *bound("db", "n3")) == []
-
-
 # bandwidth as a resource of nodes
 
 
@@ -470,14 +405,3 @@ def test_bandwidth_that_nothing_holds_a_pod_to(
     lacking = f"request of {BANDWIDTH} without the annotation {' and '.join(missing)}, so nothing holds the pod to it"
     expected = [("BandwidthNotLimited", "Pod default/a", f"Pod default/a and 1 other: {lacking}")] if missing else []
     assert [(each.code, each.object, each.message) for each in found] == expected
-
-
-def test_bandwidth_is_a_resource_like_any_other() -> None:
-    """The KEP's pod of 10M on a node of 10 Gbit/s."""
-    found = instance_of(node("n1", **wide(10_000_000_000)), pod("p", **wide(10_000_000)))
-    assert found.pods[Key("default", "p")].requests[BANDWIDTH] == 10_000_000
-    assert found.nodes["n1"].allocatable[BANDWIDTH] == 10_000_000_000
-
-
-def test_pods_without_bandwidth_need_no_annotations() -> None:
-    assert instance_of(node("n1"), pod("p", **wide(0)), pod("q")).findings == ()

@@ -68,12 +68,6 @@ def test_a_queue_that_says_nothing_takes_what_the_nearest_above_says() -> None:
     assert len(admitted(instance, "free")) == 4
 
 
-def test_queues_in_a_circle_ask_for_nothing() -> None:
-    queues = [asking("q", parent="r"), asking("r", parent="q")]
-    in_queue = pod("p", annotations={"scheduling.volcano.sh/queue-name": "q"}, cpu=1)
-    assert len(admitted(instance_of(*NODES, *queues, in_queue))) == 4
-
-
 def test_the_judge_names_the_queue() -> None:
     in_queue = pod("p", annotations={"scheduling.volcano.sh/queue-name": "q"}, cpu=1)
     instance = instance_of(*NODES, asking("q", ("a", "")), in_queue)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placer.problem import Finding, Instance, Policy
-from tests.support import Document, instance_of, node, pod, pod_group, policy
+from tests.support import Document, instance_of, node, pod, policy
 
 
 def codes(instance: Instance) -> list[tuple[str, str]]:
@@ -20,20 +20,6 @@ def owned(name: str, kind: str, version: str, **options: Any) -> Document:
     return pod(name, metadata={"ownerReferences": [owner]}, **options)
 
 
-@pytest.mark.parametrize(
-    ("kind", "version"),
-    [
-        ("ReplicaSet", "apps/v1"),
-        ("Job", "batch/v1"),
-        ("Job", "batch.volcano.sh/v1alpha1"),
-        ("DaemonSet", "apps/v1"),
-        ("Node", "v1"),
-    ],
-)
-def test_owners_that_are_read_are_no_finding(kind: str, version: str) -> None:
-    assert instance_of(node("n1"), owned("p", kind, version)).findings == ()
-
-
 def test_an_owner_that_is_not_read_is_one_finding_per_kind() -> None:
     pods = [owned(name, "PyTorchJob", "kubeflow.org/v1") for name in ("b", "a")]
     instance = instance_of(node("n1"), *pods, owned("c", "RayCluster", "ray.io/v1"))
@@ -43,12 +29,6 @@ def test_an_owner_that_is_not_read_is_one_finding_per_kind() -> None:
     )
     assert instance.findings[0] == Finding("UnsupportedKind", "PyTorchJob.kubeflow.org", message)
     assert codes(instance)[1:] == [("UnsupportedKind", "RayCluster.ray.io")]
-
-
-def test_an_owner_is_no_finding_where_the_pod_is_in_a_gang_or_runs() -> None:
-    gang = owned("p", "PyTorchJob", "kubeflow.org/v1", group="g")
-    running = owned("q", "PyTorchJob", "kubeflow.org/v1", node="n1")
-    assert instance_of(node("n1"), pod_group("g"), gang, running).findings == ()
 
 
 MAY_MEAN_A_GANG = {
@@ -64,13 +44,6 @@ def test_owners_that_may_mean_a_gang(case: str) -> None:
     instance = instance_of(node("n1"), written)
     assert codes(instance) == [("UnsupportedKind", kind)]
     assert [each.unsupported for each in instance.pending] == [()]
-
-
-def test_kinds_that_are_skipped_are_counted_and_no_finding() -> None:
-    other = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
-    instance = instance_of(node("n1"), other)
-    assert instance.findings == ()
-    assert instance.skipped == {"v1 Service": 1}
 
 
 def preferred(kind: str) -> dict[str, Any]:
@@ -97,18 +70,9 @@ def test_preferences_are_one_finding_per_kind() -> None:
     ]
 
 
-def test_preferences_of_nodes_do_not_matter_where_nothing_is_pending() -> None:
-    soft = {**node("n1"), "spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}}
-    assert instance_of(soft, pod("e", node="n1", spec=SPREAD)).findings == ()
-
-
 def test_an_app_group_that_is_not_there() -> None:
     pods = [pod(name, labels={"appgroup.diktyo.x-k8s.io": "shop"}) for name in ("a", "b")]
     assert codes(instance_of(node("n1"), *pods)) == [("UnknownReference", "AppGroup shop")]
-
-
-def test_the_policy_is_the_default_where_there_is_none() -> None:
-    assert instance_of(node("n1")).policy == instance_of(node("n1"), policy()).policy == Policy()
 
 
 def test_the_policy_as_written() -> None:
@@ -171,11 +135,6 @@ def test_thousandths_of_a_byte_are_hardly_meant() -> None:
     assert (finding.code, finding.message) == ("FractionalBytes", says)
 
 
-@pytest.mark.parametrize("requests", [{"cpu": "250m"}, {"cpu": "100m"}, {"memory": "1Gi"}, {}])
-def test_requests_within_limits_are_no_finding(requests: dict[str, str]) -> None:
-    assert instance_of(node("n1"), _with_limits("p", requests, {"cpu": "250m"})).findings == ()
-
-
 def test_pod_level_requests_above_limits_are_a_finding() -> None:
     resources = {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}
     (finding,) = instance_of(node("n1"), pod("p", spec={"resources": resources})).findings
@@ -204,23 +163,6 @@ def test_workloads_that_are_not_expanded_take_no_room_and_say_so(kind: str) -> N
         "placed"
     )
     assert instance_of(node("n1"), _workload(kind)).findings == (Finding("UnsupportedKind", name, message),)
-
-
-def test_workloads_whose_pods_are_there_are_no_finding() -> None:
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
-    made = pod("agent-x", namespace="ops", node="n1", metadata={"ownerReferences": [owner]})
-    assert instance_of(node("n1"), _workload("DaemonSet"), made).findings == ()
-
-
-def test_of_a_cluster_nothing_is_expanded_and_nothing_said() -> None:
-    assert instance_of(node("n1"), _workload("DaemonSet"), cluster=True).findings == ()
-
-
-def test_a_replica_set_of_a_deployment_is_no_workload_by_itself() -> None:
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "controller": True}
-    owned_set = _workload("ReplicaSet")
-    owned_set["metadata"]["ownerReferences"] = [owner]
-    assert instance_of(node("n1"), owned_set).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,6 @@ def test_a_pod_that_is_a_pod_set_by_itself_needs_the_label_alone(owner: str) -> 
     assert verify(instance, Placement.of({Key("default", "p"): "n-b"})) == []
 
 
-def test_two_pods_of_a_set_are_in_one_domain() -> None:
-    instance = instance_of(*NODES, *(member(name, owner="batch/v1 Job j") for name in "pq"))
-    keys = [Key("default", name) for name in "pq"]
-    found = verify(instance, Placement.of(dict(zip(keys, ("n-a", "n-b"), strict=True))))
-    assert [(each.rule, each.amount) for each in found] == [("C7", 1)]
-
-
 def test_a_pod_that_runs_holds_its_set_to_its_domain() -> None:
     running = member("p", owner="batch/v1 Job j")
     running["spec"]["nodeName"], running["status"] = "n-a", {"phase": "Running"}
@@ -145,11 +138,3 @@ def test_the_replicas_of_a_replicated_job_are_one_pod_set() -> None:
     assert {key: value for key, value in found.items() if key.startswith("s-v")} == {
         f"s-v-{job}-{index}": "replicated job v of JobSet default/s" for job in range(2) for index in range(2)
     }
-
-
-def test_a_preference_is_a_finding_and_no_unit() -> None:
-    preferring = pod("p", annotations={f"{KUEUE}/podset-preferred-topology": "rack"}, cpu=1)
-    free = pod("q", annotations={f"{KUEUE}/podset-unconstrained-topology": "true"}, cpu=1)
-    instance = instance_of(*NODES, preferring, free)
-    assert sets(instance) == {"p": "", "q": ""}
-    assert [each.object for each in instance.findings] == ["Pod default/p"]

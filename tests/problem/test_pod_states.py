@@ -161,11 +161,6 @@ def test_pods_that_belong_to_their_node(metadata: dict[str, Any], annotations: d
     assert instance.pods[Key("default", "p")].daemon is daemon
 
 
-def test_creation_time() -> None:
-    instance = instance_of(node("n1"), pod("p", metadata={"creationTimestamp": "1970-01-02T00:00:00Z"}), pod("q"))
-    assert [each.created for each in instance.pods.values()] == [86400.0, 0.0]
-
-
 def test_pods_pending_without_any_node_are_a_bad_instance() -> None:
     with pytest.raises(BadInstance, match=r"Node: found none, expected at least one: pending pods 2"):
         instance_of(pod("p"), pod("q"))

@@ -12,7 +12,6 @@ from placer.problem import Instance, Key
 from tests.support import Document, instance_of, node, pod, pod_group, queue
 
 QUEUE = "scheduling.volcano.sh/queue-name"
-DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
 def namespace(name: str, annotated: str | None = None) -> Document:
@@ -77,10 +76,6 @@ def test_a_capability_is_rounded_down() -> None:
         "cpu": 1500,
         "nvidia.com/gpu": 2,
     }
-
-
-def test_a_queue_without_capability_is_unlimited() -> None:
-    assert instance_of(queue("q")).queues["q"].capability == {}
 
 
 @pytest.mark.parametrize(
@@ -150,27 +145,11 @@ def test_a_static_pod_is_in_no_queue(owner: dict[str, str] | None) -> None:
     assert len(result.placement.node_of) == 1
 
 
-def test_bound_and_terminating_pods_keep_their_queue() -> None:
-    instance = instance_of(
-        node("n1"),
-        queue("q"),
-        pod_group("g", queue="q"),
-        pod("p", group="g", node="n1"),
-        pod("r", group="g", node="n1", metadata=DELETED),
-    )
-    assert [each.queue for each in instance.pods.values()] == ["q", "q"]
-
-
 def test_an_unknown_queue_is_a_finding() -> None:
     instance = instance_of(node("n1"), pod_group("g", queue="x"), pod("p", annotations={QUEUE: "y"}))
     assert codes(instance) == [("UnknownReference", "Queue x"), ("UnknownReference", "Queue y")]
     assert instance.findings[0].message == "Queue x, named by PodGroup default/g, is not in the instance"
     assert instance.queue_path("x") == ()
-
-
-def test_a_lone_pods_group_is_in_its_queue() -> None:
-    (group,) = instance_of(node("n1"), queue("q"), pod("p", annotations={QUEUE: "q"})).groups.values()
-    assert group.queue == "q"
 
 
 def test_a_weight_is_1_unless_it_is_written() -> None:

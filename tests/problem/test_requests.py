@@ -170,13 +170,6 @@ def test_a_resize_counts_by_the_sum_of_the_pod(case: str) -> None:
     assert requested(spec, {"phase": "Running", "containerStatuses": given, **more}, on="n1")["cpu"] == cpu
 
 
-def test_resources_of_a_resize_are_compared_one_by_one() -> None:
-    """cpu grows and memory shrinks: 3 cpu are wanted, 3Gi are still there."""
-    spec = {"containers": [container("a", {"cpu": "3", "memory": "1Gi"})]}
-    status = _status({"allocatedResources": {"cpu": "1", "memory": "3Gi"}}, phase="Running")
-    assert requested(spec, status, on="n1") == {"cpu": 3000, "memory": 3 * GI, "pods": 1}
-
-
 def test_a_resized_sidecar_counts_in_each_sum_at_the_start_as_well() -> None:
     """Wanted: 1 + 3 run, 3 + 4 start. Allocated: the sidecar has 1, 5 run together: 4 + 1, and 1 + 4 start."""
     spec = {
@@ -222,17 +215,3 @@ def test_the_overhead_of_a_resized_pod_counts_once() -> None:
         "overhead": {"cpu": "250m"},
     }
     assert requested(spec, {"phase": "Running", "allocatedResources": {"cpu": "2250m"}}, on="n1")["cpu"] == 2250
-
-
-def test_the_status_of_a_pending_pod_says_nothing() -> None:
-    spec = {"containers": [container("a", {"cpu": "1"})]}
-    assert requested(spec, _status({"allocatedResources": {"cpu": "9"}}))["cpu"] == 1000
-
-
-def test_equal_pods_share_their_vector_and_their_constraints() -> None:
-    spec = {"tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]}
-    turned = {"tolerations": list(reversed(spec["tolerations"]))}
-    instance = instance_of(node("n1"), pod("p", cpu="1", spec=spec), pod("q", cpu="1000m", spec=turned))
-    p, q = instance.pods.values()
-    assert p.requests is q.requests
-    assert p.constraints is q.constraints

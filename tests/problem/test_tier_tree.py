@@ -181,17 +181,6 @@ def test_an_ancestor_may_list_the_nodes_below_it() -> None:
     assert instance.topology.path("n1") == ("top",)
 
 
-def test_only_those_that_lie_beside_the_others_overlap() -> None:
-    instance = tree(
-        hyper_node("a", 1, nodes=("n0",)),
-        hyper_node("top", 2, nodes=("n0",), children=("a",)),
-        hyper_node("beside", 1, nodes=("n0",)),
-        hyper_node("far", 1, nodes=("n1",)),
-    )
-    assert codes(instance) == [("HyperNodeOverlap", "HyperNode a")]
-    assert list(instance.topology.hyper_nodes) == ["far"]
-
-
 @pytest.mark.parametrize("tier", [1, 0])
 def test_a_tier_that_is_not_above_the_childs(tier: int) -> None:
     instance = tree(
@@ -204,22 +193,6 @@ def test_a_tier_that_is_not_above_the_childs(tier: int) -> None:
     message = f"HyperNode p has tier {tier}, which is not above that of its members a (tier 1)"
     assert instance.findings[0].message == message
     assert list(instance.topology.hyper_nodes) == ["a", "b"]
-
-
-def test_every_fault_is_told_at_once() -> None:
-    instance = tree(
-        hyper_node("a", 1, nodes=("n0", "n9")),
-        hyper_node("b", 1, nodes=("n0",)),
-        hyper_node("p", 1, children=("a",)),
-        hyper_node("q", 2, children=("a",)),
-    )
-    assert [code for code, _ in codes(instance)] == [
-        "HyperNodeMember",
-        "HyperNodeOverlap",
-        "HyperNodeTierOrder",
-        "HyperNodeTwoParents",
-    ]
-    assert instance.topology.hyper_nodes == {}
 
 
 def test_a_tier_name_on_two_tiers_is_a_finding_even_if_nobody_uses_it() -> None:
@@ -247,14 +220,3 @@ def test_patterns_that_do_not_fit_into_one_automaton_are_matched_one_by_one(monk
     assert len(together["node-1"]) == 11
     assert together["x"] == []
     assert together[""] == names
-
-
-def test_what_is_left_out_is_kept_by_name() -> None:
-    instance = tree(
-        hyper_node("a", 1, nodes=("n0", "n1")),
-        hyper_node("b", 1, nodes=("n1", "n2")),
-        hyper_node("c", 1, nodes=("n4",)),
-        hyper_node("top", 2, children=("a", "c")),
-    )
-    assert instance.topology.left_out == ("a", "b", "top")
-    assert tree(*SOUND).topology.left_out == ()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placer.kube.unread_kinds import LIMITS, read_workload
+from placer.kube.unread_kinds import LIMITS
 from placer.passes.cluster.reading.snapshot import take
 from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import ListServer
@@ -75,13 +75,6 @@ def test_a_workload_has_pods_or_makes_none(documents: list[Document], missing: b
     assert bool([each for each in told(*documents).values() if "is not expanded" in each]) is missing
 
 
-def test_a_workload_of_any_shape_is_read() -> None:
-    odd = {"metadata": None, "spec": [], "status": {"conditions": 3, "applicationState": "x"}}
-    found = read_workload("ray.io", "RayJob", odd)
-    assert found is not None
-    assert (found.namespace, found.name, found.suspended) == ("default", "", False)
-
-
 # ---------------------------------------------------------------------------------------------------- queues and quotas
 
 
@@ -131,14 +124,6 @@ def test_in_a_cluster_a_mark_counts_where_the_kind_is_served() -> None:
     assert _snapshot({"/apis/scheduling.run.ai/v2/queues": []}, pod("a")) == {}
 
 
-def test_in_a_cluster_quotas_are_listed() -> None:
-    path = "/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"
-    quota = {"metadata": {"name": "q", "namespace": "ml"}}
-    assert _snapshot({path: [quota]}, pod("a", namespace="ml")).keys() == {"ElasticQuota.scheduling.x-k8s.io"}
-    assert _snapshot({path: [quota]}, pod("a")) == {}
-    assert _snapshot({path: []}, pod("a")) == {}
-
-
 # ----------------------------------------------------------------------------------------------- work that is not there
 
 TEMPLATE = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}
@@ -158,7 +143,8 @@ def test_suspended_work_is_counted_by_kind_and_queue() -> None:
     ray = custom("ray.io/v1", "RayJob", "r", labels={KUEUE: "team-a"}, spec={"suspend": True})
     assert absent(*jobs, _job("x", suspend=True), _job("y"), ray) == (
         "1 suspended Job (default/x): it makes no pods yet",
-        "12 suspended Jobs of Kueue's queue team-a (default/j00 and 11 others): they make no pods yet",
+        "12 suspended Jobs of Kueue's queue team-a (default/j00, default/j01, default/j02, default/j03, "
+        "default/j04, default/j05, default/j06, default/j07 and 4 more): they make no pods yet",
         "1 suspended RayJob of Kueue's queue team-a (default/r): it makes no pods yet",
     )
 
@@ -175,5 +161,5 @@ def test_gated_pods_are_counted_by_gate_and_queue() -> None:
     gated = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]}
     pods = [pod(name, labels={KUEUE: "q"}, spec=gated) for name in "ab"]
     gates = "kueue.x-k8s.io/admission and kueue.x-k8s.io/topology"
-    words = f"2 pods with the gate {gates} of Kueue's queue q (default/a and 1 other)"
+    words = f"2 pods with the gate {gates} of Kueue's queue q (default/a and default/b)"
     assert absent(*pods, pod("c")) == (f"{words}: no scheduler places them yet",)

@@ -6,7 +6,7 @@ import pytest
 
 import placer
 from placer.kube import marks
-from placer.kube.marks import MARKS, Mark, Place
+from placer.kube.marks import MARKS, Mark
 from placer.problem import Instance
 from placer.rules import verify
 from tests.support import Document, hyper_node, instance_of, node, pod
@@ -47,10 +47,6 @@ def test_a_mark_that_no_rule_reads_is_a_finding(mark: Mark) -> None:
     assert said(pod("p", **bearing(mark, value))) == [f"{words} Pod default/p decides nothing"]
     if "Job" in mark.on:
         assert said(job(**bearing(mark, value))) == [f"{words} Job default/j decides nothing"]
-
-
-def test_a_class_of_koordinator_that_binds_no_cpus_is_no_finding() -> None:
-    assert said(pod("p", labels={marks.KOORDINATOR_QOS: "LS"})) == []
 
 
 @pytest.mark.parametrize(
@@ -105,18 +101,6 @@ def test_a_topology_of_kai_keeps_pods_waiting_whoever_states_it(mark: str) -> No
     assert placed(instance_of(node("n1"), pod("p", annotations={mark: ""}))) == ["n1"]
 
 
-def test_a_topology_of_kai_of_a_set_counts_for_the_pods_of_its_jobs() -> None:
-    written = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "s", "namespace": "default", "annotations": {marks.KAI_REQUIRED: "rack"}},
-        "spec": {"replicatedJobs": [{"name": "r", "replicas": 2, "template": {"spec": job()["spec"]}}]},
-    }
-    instance = instance_of(node("n1"), written)
-    assert len(instance.pending) == 2
-    assert placed(instance) == []
-
-
 @pytest.mark.parametrize("mark", [marks.KAI_PREFERRED, marks.KUEUE_PREFERRED])
 def test_a_preferred_topology_is_a_preference_whoever_states_it(mark: str) -> None:
     for written in (pod("p", annotations={mark: "rack"}), job(annotations={mark: "rack"})):
@@ -149,10 +133,6 @@ def test_a_mark_of_a_workload_and_of_other_pods_is_one_finding_with_a_count() ->
     assert said(job(labels=label, template={"labels": label})) == [
         "label kai.scheduler/node-pool of Pod default/j-0 decides nothing"
     ]
-
-
-def test_labels_that_others_have_too_are_no_finding_on_workloads() -> None:
-    assert said(job(labels={"queue": "a", marks.KOORDINATOR_QOS: "LS"}, annotations={"priorityClassName": "c"})) == []
 
 
 def test_the_queue_of_volcano_as_a_label_is_a_finding() -> None:
@@ -205,10 +185,6 @@ def test_without_a_minimum_one_pod_is_needed_and_the_others_are_near_it() -> Non
     assert len(placed(two_racks(3, **{TIER: "1"}))) == 2
 
 
-def test_a_soft_topology_is_no_limit() -> None:
-    assert len(placed(two_racks(3, **{marks.VOLCANO_GROUP_MINIMUM: "3", MODE: "Soft", TIER: "1"}))) == 3
-
-
 def test_a_tier_that_is_no_number_keeps_the_gang_waiting() -> None:
     instance = two_racks(2, **{MODE: "hard", TIER: "rack"})
     assert placed(instance) == []
@@ -245,10 +221,6 @@ def test_a_mark_that_is_read_on_pods_only_is_a_finding_on_a_workload_whose_pods_
     message = f"annotation {mark} in the metadata of Job default/j decides nothing: {where}"
     assert said(job(annotations={mark: "x"})) == [message]
     assert message not in said(job(annotations={mark: "x"}, template={"annotations": {mark: "x"}}))
-
-
-def test_a_mark_that_is_read_on_jobs_is_no_finding_there() -> None:
-    assert said(job(annotations={"volcano.sh/preemptable": "false"})) == []
 
 
 def test_limits_of_node_groups_and_revocable_nodes_are_findings_where_pods_wait() -> None:
@@ -290,7 +262,3 @@ def test_a_pod_group_of_the_first_group_of_volcano_is_one_that_is_not_read() -> 
     (key,) = (key for key, group in instance.groups.items() if group.pending)
     assert "its version is not read" in instance.findings[0].message
     assert key.name == "g"
-
-
-def test_every_such_mark_stands_where_the_table_says() -> None:
-    assert {mark.place for mark in IGNORED} == {Place.LABEL, Place.ANNOTATION}

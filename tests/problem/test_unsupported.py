@@ -100,13 +100,6 @@ def test_own_fields(case: str) -> None:
     assert refused(pod("p", spec=spec)) == expected
 
 
-def test_every_field_is_named() -> None:
-    keyless = pod_affinity("podAntiAffinity", {"labelSelector": {}})
-    assert len(refused(pod("p", spec=DATA | EPHEMERAL | keyless))) == 2
-    spec = {"volumes": DATA["volumes"] + EPHEMERAL["volumes"], **keyless}
-    assert len(refused(pod("p", spec=spec))) == 3
-
-
 def test_bound_pods_are_refused_only_where_they_are_to_be_bound_again() -> None:
     """By a move; where they run they stay."""
     assert len(refused(pod("p", node="n1", spec=DATA))) == 1
@@ -119,10 +112,6 @@ def test_bound_pods_are_refused_only_where_they_are_to_be_bound_again() -> None:
 def test_claims(phase: str | None, reason: str | None) -> None:
     expected = () if reason is None else (f"spec.volumes[data].persistentVolumeClaim: claim c {reason}",)
     assert refused(pod("p", spec=DATA), claim("c", phase)) == expected
-
-
-def test_a_generic_ephemeral_volume_whose_claim_is_bound() -> None:
-    assert refused(pod("p", spec=EPHEMERAL), claim("p-tmp", "Bound")) == ()
 
 
 def test_a_claim_for_one_pod() -> None:

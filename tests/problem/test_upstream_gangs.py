@@ -91,14 +91,6 @@ def test_who_preempts_nothing_the_group_says_else_its_class_else_the_pods(
     assert [each.never_preempts for each in made.pending] == [never]
 
 
-def test_a_pod_that_says_nothing_preempts_as_its_class_says() -> None:
-    batch = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch"}, "value": 5}
-    patient = batch | {"preemptionPolicy": "Never"}
-    said = {"priorityClassName": "batch", "preemptionPolicy": "PreemptLowerPriority"}
-    made = instance_of(node("n1"), patient, pod("a", spec={"priorityClassName": "batch"}), pod("b", spec=said))
-    assert {each.name: each.never_preempts for each in made.pending} == {"a": True, "b": False}
-
-
 def test_pods_of_a_basic_group_are_optional() -> None:
     instance = instance_of(
         node("n1", cpu=5), upstream(schedulingPolicy={"basic": {}}), member("a", cpu=5), member("b", cpu=5)
@@ -274,12 +266,3 @@ def test_a_gang_of_several_apis_counts_once(scheduler: str | None, first: str) -
     assert [each.code for each in instance.findings] == ["TwoGroups"]
     name = {"scheduling.k8s.io": "g", "scheduling.volcano.sh": "v", "scheduling.x-k8s.io": "s"}[first]
     assert instance.findings[0].message.startswith(f"PodGroup {name} of {first} and ")
-
-
-def test_a_gang_that_is_declared_once_counts_for_whom_it_is_declared() -> None:
-    """The upstream PodGroup that the pod names too is not there."""
-    instance = instance_of(
-        node("n1"), pod_group("v", minMember=1), pod("a", group="v", spec={"schedulingGroup": {"podGroupName": "g"}})
-    )
-    assert [key.name for key, group in instance.groups.items() if group.pending] == ["v"]
-    assert instance.findings == ()

@@ -77,17 +77,8 @@ def test_indices_count_from_one() -> None:
     assert sort_workloads("ReverseKahn", ["c", "b", "a"], {"c": ["b"], "b": ["a"]}).indices == {"a": 1, "b": 2, "c": 3}
 
 
-def test_a_workload_without_calls_has_its_place_too() -> None:
-    assert order("ReverseKahn", ["a", "b", "c"], {"a": ["b"]}) == "b a c"
-
-
 def test_who_is_only_called_comes_after_those_of_the_spec() -> None:
     assert order("TarjanSort", ["a", "b"], {"a": ["z"], "y": ["b"]}) == "y b a z"
-
-
-def test_a_callee_listed_twice_counts_once() -> None:
-    for algorithm in ALGORITHMS:
-        assert order(algorithm, ["a", "b"], {"a": ["b", "b"]}) == order(algorithm, ["a", "b"], {"a": ["b"]})
 
 
 @pytest.mark.parametrize(("length", "expected"), [(1, "1"), (2, "1 2"), (3, "1 3 2"), (4, "1 4 2 3"), (5, "1 5 2 4 3")])
@@ -107,23 +98,9 @@ def test_a_call_of_itself_is_a_circle() -> None:
     assert sort_workloads("KahnSort", ["a", "b"], {"b": ["b"]}) == WorkloadOrder("KahnSort", ("a", "b"), ("b",))
 
 
-def test_links_given_both_ways_are_a_circle() -> None:
-    """As in the Online Boutique that is shipped with the plugins: it never gets but the order of the spec."""
-    both = {name: list(called) for name, called in BOUTIQUE.items()}
-    for name, called in BOUTIQUE.items():
-        for other in called:
-            both.setdefault(other, []).append(name)
-    found = sort_workloads("AlternateKahn", WORKLOADS, both)
-    assert (list(found.workloads), found.cycle) == (WORKLOADS, ("P2", "P11"))
-
-
 def test_a_root_that_is_no_workload_is_named() -> None:
     with pytest.raises(ValueError, match="roots: found P12, expected workloads of the AppGroup"):
         sort_workloads("KahnSort", WORKLOADS, BOUTIQUE, ["P1", "P12"])
-
-
-def test_nothing_at_all() -> None:
-    assert sort_workloads("AlternateTarjan", [], {}) == WorkloadOrder("AlternateTarjan", ())
 
 
 def test_a_long_chain_needs_no_deep_stack() -> None:

@@ -14,7 +14,7 @@ from placer.problem.placement import Placement
 from placer.search.greedy.multi_start import greedy
 from tests.oracle import best
 from tests.reasons.test_explanation import one_more
-from tests.search.greedy.test_greedy import carried_out
+from tests.solving import carried_out
 from tests.tiny import Tiny
 
 __all__ = ["codes_told"]

@@ -17,7 +17,7 @@ from placer.problem.placement import Placement
 from placer.problem.result import Reason
 from placer.search.greedy.multi_start import greedy
 from tests.oracle import best, placements
-from tests.search.greedy.test_greedy import carried_out
+from tests.solving import carried_out
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
 from tests.tiny import tiny
 from tests.world import World, hard, port

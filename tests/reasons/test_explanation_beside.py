@@ -19,7 +19,7 @@ from placer.problem.placement import Placement, Violation
 from placer.problem.result import Reason
 from placer.rules import verify
 from placer.search.greedy.multi_start import greedy
-from tests.search.greedy.test_greedy import carried_out
+from tests.solving import carried_out
 from tests.tiny import Tiny, crowded, crowded_network
 from tests.tiny_numa import tiny_numa
 

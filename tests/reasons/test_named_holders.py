@@ -22,7 +22,7 @@ from placer.problem.result import Reason
 from placer.rules import verify
 from placer.search.greedy.multi_start import greedy
 from tests.oracle import placements
-from tests.search.greedy.test_greedy import carried_out
+from tests.solving import carried_out
 from tests.support import instance_of, node, pod
 from tests.tiny import Tiny, tiny
 from tests.tiny_neighbours import tiny_neighbours

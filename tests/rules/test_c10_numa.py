@@ -41,10 +41,6 @@ def test_broken_in_another_order() -> None:
     ]
 
 
-def test_bindings_to_other_nodes_in_between_do_not_matter() -> None:
-    assert broken(_world(a=TWO, b=FOUR, c=FOUR), "b@n1 c@n2 a@n1") == []
-
-
 def test_each_refused_pod_is_one_and_takes_nothing() -> None:
     """3 are in zone 0; 4 and 3 are refused; 2 go to zone 1 as if they had not been there."""
     world = _world(a=THREE, b=FOUR, c=THREE, d=TWO)
@@ -96,8 +92,3 @@ def test_what_is_available_has_the_bound_pods_taken_out_already(state: PodState)
     world.node("n1", 0, cpu=4000, numa=numa("single", "container", "4 cpu 8 memory", "2 cpu 8 memory"))
     world.pod("r", None, 0, numa=FOUR, state=state, node="n1")
     assert broken(world, "a@n1") == []
-
-
-def test_only_what_can_be_carried_out_counts() -> None:
-    """A pod is bound once: its second binding takes no zone (C1 says the rest)."""
-    assert broken(_world(a=FOUR, b=TWO), "a@n2 a@n1 b@n1") == [("C1", ("Pod default/a", "Node n1"), 1)]

@@ -1,10 +1,7 @@
 """C15: exclusive units, and Jobs of JobSets beside an exclusive one, have no pods in one domain."""
 
-from collections import Counter
-
 import pytest
 
-from placer import solve
 from placer.problem import PodState
 from tests.judge import broken, messages
 from tests.world import World, both, of_job, unit
@@ -145,25 +142,3 @@ def test_the_sentence_names_pods_of_both() -> None:
         "Domain rack=a holds Pod default/v1 of a JobSet's Job that asks for a domain of rack of its own, and Pod "
         "default/p of other Jobs of JobSets: 1 pair too many"
     ]
-
-
-@pytest.mark.parametrize("method", ["greedy", "exact", "milp", "decomposed"])
-def test_every_method_keeps_them_apart(method: str) -> None:
-    """One rack has a running pod of a plain Job, the other is for the exclusive Job or for further plain pods."""
-    world = World()
-    for name, rack in (("n1", "a"), ("n2", "b"), ("n3", "b")):
-        world.node(name, labels={"rack": rack})
-    world.running("old", "n1", asks=of_job("rack"))
-    for number in range(8):
-        world.pod(f"v{number}", asks=of_job("rack", exclusive=True, name="Job default/v"))
-    for number in range(3):
-        world.pod(f"p{number}", asks=of_job("rack"))
-    node_of = solve(world.instance(), method=method, workers=1).placement.node_of
-    assert Counter(key.name[0] + node_of[key][1] for key in node_of) == {"p1": 3, "v2": 4, "v3": 4}
-
-
-def test_a_job_beside_no_exclusive_one_goes_anywhere() -> None:
-    world = World()
-    world.node("n1", labels={"rack": "a"})
-    world.pod("p", asks=of_job("rack"))
-    assert len(solve(world.instance(), method="exact", workers=1).placement.bindings) == 1

@@ -36,14 +36,6 @@ def test_the_sentence_counts() -> None:
     ]
 
 
-def test_pods_beyond_the_minimum_are_optional() -> None:
-    world = World()
-    world.nodes("n1")
-    world.pods_of("a b c", world.gang("train", 2))
-    assert broken(world, "a@n1 c@n1") == []
-    assert broken(world, "a@n1 b@n1 c@n1") == []
-
-
 def test_without_a_minimum_every_pod_is_optional() -> None:
     world = World()
     world.nodes("n1")
@@ -97,16 +89,6 @@ def test_every_condition_is_a_violation_of_its_own() -> None:
     assert broken(world, "m1@n1") == [("C5", GANG, 3), ("C5", GANG, 1), ("C5", GANG, 2)]
 
 
-def test_roles_of_running_and_succeeded_members_count() -> None:
-    world = World()
-    world.nodes("n1")
-    gang = world.gang("train", 3, roles={"master": 1, "worker": 2})
-    world.running("m", "n1", gang, role="master")
-    world.finished(gang, role="worker")
-    world.pod("w", gang, role="worker")
-    assert broken(world, "w@n1") == []
-
-
 def _parted(least: int = 0, ready: int = 2) -> World:
     """Subgroups x and y of two pods each, of which ``ready`` must be ready, and a pod that no policy takes."""
     world = World()
@@ -156,16 +138,6 @@ def test_each_policy_asks_for_its_own_subgroups() -> None:
     assert broken(world, "b@n1 c@n1") == [("C5", GANG, 1)]
 
 
-def test_a_running_subgroup_is_ready() -> None:
-    world = World()
-    world.nodes("n1")
-    gang = world.gang("train", 0, policies=[SubGroupPolicy("task", 2, 1)])
-    world.running("x1", "n1", gang, part="x")
-    world.running("x2", "n1", gang, part="x")
-    world.pod("free", gang)
-    assert broken(world, "free@n1") == []
-
-
 def test_an_invalid_group_waits_with_its_reason() -> None:
     world = World()
     world.nodes("n1")
@@ -173,11 +145,3 @@ def test_an_invalid_group_waits_with_its_reason() -> None:
     assert broken(world, "") == []
     assert broken(world, "a@n1 b@n1") == [("C5", GANG, 2)]
     assert messages(world, "a@n1") == ["PodGroup default/train gets 1 pod but must wait: both tier limits are set"]
-
-
-def test_a_pod_in_no_group_is_a_gang_of_one() -> None:
-    world = World()
-    world.nodes("n1")
-    world.pod("a")
-    world.pod("b")
-    assert broken(world, "b@n1") == []

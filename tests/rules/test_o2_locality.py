@@ -96,14 +96,6 @@ def test_group_and_subgroups_are_counted_each() -> None:
     assert o2(world, "x1@n1 x2@n2 y1@n3 y2@n4") == [16, 4]
 
 
-def test_subgroups_count_where_the_group_asks_for_nothing() -> None:
-    world = _cluster()
-    gang = world.gang("train", 0, policies=[SubGroupPolicy("pair", 2, 0, soft())])
-    world.pods_of("x1 x2", gang, part="x")
-    world.pods_of("free", gang)
-    assert o2(world, "x1@n1 x2@n3 free@n5") == [6, 2]
-
-
 def test_the_leaf_is_the_lowest_hyper_node_that_lists_the_node() -> None:
     """The spine lists n1 besides its child leaf, and n2 alone: n1's leaf is leaf, n2's is the spine itself."""
     world = World()
@@ -116,24 +108,8 @@ def test_the_leaf_is_the_lowest_hyper_node_that_lists_the_node() -> None:
     assert o2(world, "a@n1 b@n2") == [4, 2]
 
 
-def test_a_node_and_a_hyper_node_may_share_a_name() -> None:
-    world = World()
-    world.nodes("n1 same")
-    world.hyper("same", 1, "n1")
-    world.pods_of("a b", world.gang("train", 0, topology=soft()))
-    assert o2(world, "a@n1 b@same") == [4, 2]
-
-
 def test_without_hyper_nodes_every_node_is_a_leaf_under_a_root_of_tier_1() -> None:
     world = World()
     world.nodes("n1 n2")
     world.pods_of("a b", world.gang("train", 0, topology=soft()))
     assert o2(world, "a@n1 b@n2") == [2, 2]
-
-
-def test_tier_0_costs_nothing() -> None:
-    world = World()
-    world.nodes("n1")
-    world.hyper("host", 0, "n1")
-    world.pods_of("a b", world.gang("train", 0, topology=soft()))
-    assert o2(world, "a@n1 b@n1") == [0, 1]

@@ -18,6 +18,7 @@ from placer.answers.solving import solve
 from placer.problem import Instance
 from placer.problem.namespace_budget import NamespaceBudget, within_budget
 from placer.problem.result import Result, Termination
+from tests.examples import every
 from tests.hostile import EVIL, HOSTILE
 from tests.support import Document, instance_of, node, pod, pod_group
 
@@ -68,7 +69,7 @@ def alone() -> int:
     return counted(instance)[0]
 
 
-@pytest.mark.parametrize("kind", OF_TENANTS)
+@pytest.mark.parametrize("kind", every(4, OF_TENANTS))
 def test_the_others_are_placed_at_most_half_as_much_later(kind: str) -> None:
     without = alone()
     beside = within_budget(instance_of(*others(), *HOSTILE[kind](50)), BUDGET)

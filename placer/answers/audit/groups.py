@@ -40,6 +40,7 @@ _SAID_OF_WHAT_RUNS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]
     (r"\((\S+) before, (\S+) new\b", r"(\1 of others, \2 of its own"),
     (r"\bnew (pair|pod)", r"\1"),
     (r" gets (\d+ pods?) but ", r" has \1 running but "),
+    (r"(: (?:node selector .*|required node affinity))$", r"\1 (IgnoredDuringExecution: it keeps running)"),
 )
 
 

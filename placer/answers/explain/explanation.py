@@ -25,7 +25,7 @@ from placer.base.deadline import GRACE, Deadline, OutOfTime, wall, within
 from placer.base.errors import UsageError, VerificationFailed
 from placer.base.words import and_list, some
 from placer.problem import Group, GroupKey, Instance, Key
-from placer.problem.group_names import HOME, CalledGroup, one_of, waiting_like
+from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Result
@@ -37,7 +37,6 @@ __all__ = [
     "disturb_by_search",
     "equal_pods",
     "explain",
-    "find_group",
     "find_groups",
     "gates_words",
     "place_by_search",
@@ -118,14 +117,6 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
     }
 
 
-def find_group(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> GroupKey:
-    """The one group of :func:`find_groups`; several are a :class:`UsageError`, too."""
-    found = find_groups(case, words, namespace, home)
-    if len(found) > 1:
-        raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
-    return found[0]
-
-
 def find_groups(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> list[GroupKey]:
     """Find a group by ``[KIND[.GROUP]/][NAMESPACE/]NAME``, by a pod of it, or all groups of a workload.
 
@@ -134,22 +125,24 @@ def find_groups(case: Case, words: str, namespace: str | None = None, home: str 
     """
     instance, name = case.instance, CalledGroup.of(words, namespace)
     found = name.groups(instance, home)
-    one_workload = len({key.namespace for key in found}) == 1 and name.name not in {key.name for key in found}
-    if len(found) > 1 and not one_workload:
-        raise UsageError(f"--group {words}: found {len(found)} groups of that name, expected {one_of(found)}")
+    name.refuse_several(found, f"--group {words}")
     held = _held(case, name, found)
     if found and not held:
         return sorted(found)
     raise UsageError(f"--group {words}: {held or _not_found(case, name)}")
 
 
+_ABSENT = "; work without pods needs its own object in the input, such as deployments,jobs of `kubectl get`"
+
+
 def _not_found(case: Case, name: CalledGroup) -> str:
-    nodes = (pod.node for key, pod in case.instance.pods.items() if name.means_pod(key) and pod.node is not None)
-    node = next(nodes, None)
-    if node is not None:
-        return f"found a pod on Node {node}, expected one that waits"
+    running = [pod for pod in case.instance.pods.values() if pod.node is not None and name.made(pod)]
+    if running:
+        pods = "a pod" if len(running) == 1 else f"{len(running):,} pods"
+        return f"found {pods} on Node {running[0].node}, expected one that waits"
     nothing = f"no group, and no pod that waits, has that name; {waiting_like(case.instance, name)}"
-    return case.without_pods(name.name, name.namespace) or nothing
+    absent = "" if case.instance.of_cluster else _ABSENT
+    return case.without_pods(name.name, name.namespace) or f"{nothing}{absent}"
 
 
 def _held(case: Case, name: CalledGroup, found: set[GroupKey]) -> str:

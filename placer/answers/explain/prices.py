@@ -31,6 +31,7 @@ _HELD = frozenset(dropwhile(lambda code: code != "QueueCapability", REASONS)) - 
 
 _SAYS = "finds the fewest pods that must go for it"
 _LATE = "its price is not known: the time limit is near"
+_SHORT = "found no plan in the short time here; it may find one with more"
 
 
 def next_step(
@@ -81,6 +82,7 @@ def rivals(instance: Instance, result: Result) -> list[GroupKey]:
     def found() -> list[GroupKey]:
         lost = admitted(without(instance, {key for group in ready for key in group.pending}))
         lost -= admitted(outcome_of(instance, placement).carried_out())
+        lost -= {key for key, group in result.instance.groups.items() if group.pending}
         least = max(group.priority for group in ready)
         return sorted(each for each in lost if instance.groups[each].priority >= least)
 
@@ -106,4 +108,5 @@ def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
     if result.verdict in (Verdict.INFEASIBLE, Verdict.OPTIMAL):
         instead = step.command.replace("placer preempt --for", "placer explain --group")
         return NextStepPart(command=instead, message="lists changes that help: evictions do not (proved)")
-    return NextStepPart(command=step.command, message="found no plan in the short time here; it may find one with more")
+    short = f"its price is not known: the search for it died ({result.died})" if result.died else _SHORT
+    return NextStepPart(command=step.command, message=short)

@@ -257,7 +257,7 @@ class Inventory:
             **self._where(group, new),
             "code": None if reason is None else reason.code,
             "message": None if reason is None else reason.message,
-            "words": None if reason is None else reason_words(group, reason, self._priorities),
+            "words": None if reason is None else reason_words(self.instance, group, reason, self._priorities),
             "subGroups": [] if part is None else [[s.name, s.placed, s.tier, s.hyper_node] for s in part.sub_groups],
         }
 

@@ -70,7 +70,7 @@ def plan_sentences(before: Instance, result: Result) -> Iterator[str]:
     disruption = Disruption(result.instance, placement)
     yield from _gains(before, result, disruption)
     price = [
-        f"{_kinds(units)} {'is' if len(units) == 1 else 'are'} {'moved' if verb == 'Move' else 'evicted'}"
+        f"{_kinds(disruption, units)} {'is' if len(units) == 1 else 'are'} {'moved' if verb == 'Move' else 'evicted'}"
         for verb, units in _ways(disruption)
     ]
     if price:
@@ -115,7 +115,8 @@ def _not_had(result: Result, had: str, why: str, tries: str) -> str:
     if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
         return f"Cannot be had, which is proved: {had}. {why}"
     seconds = result.seconds.get("total", 0.0)
-    return f"Not found in {seconds:.0f} s: {had}, which is not proved to be all. Try a longer --time-limit{tries}."
+    then = f"The search died: {result.died}." if result.died else f"Try a longer --time-limit{tries}."
+    return f"Not found in {seconds:.0f} s: {had}, which is not proved to be all. {then}"
 
 
 def room_made(result: Result) -> int:
@@ -237,7 +238,7 @@ def _made_by_nobody(before: Instance, lost: set[Key]) -> Iterator[str]:
 
 def _going(disruption: Disruption) -> Iterator[str]:
     for verb, units in _ways(disruption):
-        yield f"{verb} {_kinds(units)}:"
+        yield f"{verb} {_kinds(disruption, units)}:"
         yield from _shortened(f"  {_unit(disruption, unit)}" for unit in units)
 
 
@@ -257,9 +258,10 @@ def _ways(disruption: Disruption) -> Iterator[tuple[str, list[DisruptionUnit]]]:
     yield from ((verb, units) for verb, units in (("Evict", evicted), ("Move", moved)) if units)
 
 
-def _kinds(units: Sequence[DisruptionUnit]) -> str:
-    alone = sum(unit.name.startswith("Pod/") for unit in units)
-    counts = ((len(units) - alone, "gang"), (alone, "single pod"))
+def _kinds(disruption: Disruption, units: Sequence[DisruptionUnit]) -> str:
+    alone = [disruption.instance.pods[unit.pods[0]].group for unit in units if unit.name.startswith("Pod/")]
+    members = sum(key is not None and bool(key.api_group) for key in alone)
+    counts = ((len(units) - len(alone), "gang"), (members, "gang member"), (len(alone) - members, "single pod"))
     return and_list(counted(count, word) for count, word in counts if count)
 
 

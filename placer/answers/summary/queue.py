@@ -20,6 +20,7 @@ from placer.base.words import NameList, Sentence, and_list, counted, some
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.gpus import gpus_in
 from placer.problem.group_names import EVERY, Selection
+from placer.problem.neighbour_demand import JOB_NAMES
 from placer.problem.outcome import Outcome
 from placer.problem.result import Reason
 
@@ -28,6 +29,7 @@ __all__ = [
     "age_words",
     "duration",
     "equal_reasons",
+    "lone_jobs",
     "nothing_waits",
     "print_messages",
     "print_queue",
@@ -91,7 +93,8 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
     new = outcome.added(group.pending)
     left = [key for key in group.pending if key not in outcome.new]
     if left:
-        why, words = ReasonPart(code=reason.code, message=reason.message), _waiting_words(group, reason, len(new))
+        why = ReasonPart(code=reason.code, message=reason.message)
+        words = _waiting_words(outcome.before, group, reason, len(new))
     else:
         why, words = None, _placed_words({outcome.new[key] for key in new})
     return QueueItem(
@@ -122,12 +125,14 @@ def _since(created: float) -> str | None:
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
-def _waiting_words(group: Group, reason: Reason, placed: int) -> str:
-    words = reason_words(group, reason)
-    return f"{placed:,} placed; of the rest: {words}" if placed else words
+def _waiting_words(instance: Instance, group: Group, reason: Reason, placed: int) -> str:
+    words = reason_words(instance, group, reason)
+    return f"{placed:,} of {len(group.pending):,} pods placed; the rest: {words}" if placed else words
 
 
-def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})) -> str:
+def reason_words(
+    instance: Instance, group: Group, reason: Reason, priorities: Mapping[str, int] = MappingProxyType({})
+) -> str:
     """The reason in about four words.
 
     ``priorities``: of groups by name with kind, for a reason that comes from a file as plain text.
@@ -137,7 +142,16 @@ def reason_words(group: Group, reason: Reason, priorities: Mapping[str, int] = M
         return "the room went to higher priorities"
     if rivals and min(rivals) == group.priority == max(rivals):
         return "the room went to equal priorities"
-    return _WORDS.get(reason.code, reason.code)
+    too_large = _too_large(instance, group) if reason.code == "InsufficientResources" else ""
+    return too_large or _WORDS.get(reason.code, reason.code)
+
+
+def _too_large(instance: Instance, group: Group) -> str:
+    asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending if instance.nodes}
+    if any(map(instance.unoffered, asked.values())):
+        return "no node offers its resource"
+    fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
+    return "" if fit else "larger than any node"
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
@@ -310,6 +324,21 @@ def print_steps(items: Sequence[QueueItem], console: Console) -> None:
             continue
         console.print(Text(f"  `{legible(step.command)}`"))  # a command that is broken cannot be pasted
         console.print(Text(f"    {step.message}"))
+
+
+def lone_jobs(instance: Instance, items: Iterable[QueueItem]) -> list[str]:
+    """Say of which Jobs pods wait that start one by one, and how these become gangs."""
+    if instance.policy.gangs_of_owners:
+        return []
+    jobs: dict[str, list[QueueItem]] = defaultdict(list)
+    for item in items:
+        if item.kind == "Pod":
+            labels = instance.pods[Key(item.namespace, item.name)].labels
+            for name in {*filter(None, map(labels.get, JOB_NAMES))}:
+                jobs[f"{item.namespace}/{name}"].append(item)
+    alone = [name for name, pods in jobs.items() if len(pods) > 1 and any(pod.reason for pod in pods)]
+    named = f"Each pod of Job {and_list(some(alone, NAMED))} starts by itself"
+    return [f"{named}. A PodGroup makes a gang of it; of an Indexed Job, Policy `gangs: owners`, too."] if alone else []
 
 
 def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:

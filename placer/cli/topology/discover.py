@@ -157,7 +157,7 @@ def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tupl
         return None, ()
     if in_cluster(options):
         from placer.passes.cluster import Client
-        from placer.passes.cluster.reading.nodes import labelled_nodes
+        from placer.passes.cluster.reading.hyper_nodes import labelled_nodes
 
         return labelled_nodes(Client.connect(options.kubeconfig, options.context)), ()
     from placer.kube.manifests import load

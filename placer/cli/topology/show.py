@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
 from placer.base.text import found_like, shown
-from placer.cli.terminal import OK, add_command, add_output, console, headed, read_instance
+from placer.base.words import and_list, some
+from placer.cli.terminal import OK, add_command, add_output, console, headed, read_instance, source_words
 from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ __all__ = ["add_show"]
 WIDTH = 80  #: columns that are used at most
 
 MOST = 60  #: domains that are shown where --depth does not say how many levels
+
+NAMED = 3  #: NetworkTopologies that are named
 
 BAR, NAME = 10, 12  #: least columns of a bar and of a name
 
@@ -68,7 +72,8 @@ def _show(options: argparse.Namespace) -> int:
     if options.depth is not None and options.depth < 1:
         raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
     check_output(options)
-    report = domains_of(_instance(options))
+    instance = _instance(options)
+    report = domains_of(instance)
     _known(options.resource, report.whole.room)
     if options.domain is not None:
         report = report.under(options.domain)
@@ -76,6 +81,7 @@ def _show(options: argparse.Namespace) -> int:
         report = report.cut(options.depth)
     if print_or_write(headed("TopologyReport", report.as_dict()), options):
         _print(report, options, console())
+        _print_networks(instance, options, console())
     return OK
 
 
@@ -116,6 +122,13 @@ def _print(report: DomainReport, options: argparse.Namespace, terminal: Console)
     if report.findings:
         terminal.print()
         print_findings(report.findings, terminal)
+
+
+def _print_networks(instance: Instance, options: argparse.Namespace, terminal: Console) -> None:
+    if instance.network_costs:
+        names = and_list(some([shown(str(key), 300) for key in instance.network_costs], NAMED))
+        _line(f"NetworkTopology {names}: the costs of calls are printed by", terminal, wrapped=True)
+        _line(f"  {shlex.join(['placer', 'topology', 'costs', *source_words(options)])}", terminal)
 
 
 def _line(text: str, terminal: Console, *, wrapped: bool = False) -> None:

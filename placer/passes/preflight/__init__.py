@@ -3,7 +3,6 @@
 Not here: asking a server (``cluster.reading``), printing (``cli``).
 """
 
-from placer.passes.preflight.checks import check_cluster
-from placer.passes.preflight.result import CheckResult, CheckState
+from placer.passes.preflight.checks import CheckResult, CheckState, check_cluster
 
 __all__ = ["CheckResult", "CheckState", "check_cluster"]

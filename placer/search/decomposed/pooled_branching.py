@@ -15,6 +15,7 @@ from threading import Event
 from placer.arrays import Solution
 from placer.base.linear import Branched, ColumnSum
 from placer.search.events import SolverFault
+from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.variables import Linear
 
@@ -57,7 +58,7 @@ def branch_and_cut(
     Proved bounds (``known``) are no rows of the program: with such a row trees take several times as long. The start
     places everything. With one worker nothing depends on the clock before the seconds are over.
     """
-    program, columns = model.as_integer_program(value)
+    program, columns = IntegerForm(model.proto), columns_of(value)
     best = max(known, default=-math.inf)
     start, ended = model.encode(solution), Event()
     nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else 2**31 - 1

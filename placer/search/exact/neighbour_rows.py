@@ -204,18 +204,8 @@ class NeighbourRows:
         """Exclude how the classes of all attractions are placed in a solution; ``values`` are those of the model."""
         self.unsure |= self.neighbours.order(list(solution)) is not None
         classes = {index for row in self.neighbours.attractions for index in (*row.owners, *row.matched)}
-        differs = []
-        for _, variable in self._counts(sorted(classes)):
-            value, most = values[variable.index], list(variable.proto.domain)[-1]
-            if value < most:
-                more = self.variables.integer(1, partial(reaches, Linear().add(1, variable), value + 1))
-                self.model.add(variable >= value + 1).only_enforce_if(more)
-                differs.append(more)
-            if value > 0:
-                less = self.variables.integer(1, partial(reaches, Linear().add(-1, variable), 1 - value))
-                self.model.add(variable <= value - 1).only_enforce_if(less)
-                differs.append(less)
-        self.model.add_bool_or(differs)
+        counts = (variable for _, variable in self._counts(sorted(classes)))
+        self.variables.exclude((Linear([each], [1]), values[each.index]) for each in counts)
 
 
 class _First:

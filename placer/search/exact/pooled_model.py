@@ -10,7 +10,6 @@ from functools import partial
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, Solution
-from placer.base.linear import ColumnSum, IntegerProgram
 from placer.problem.placement import MAXIMISED
 from placer.search.events import TooLarge
 from placer.search.exact.packing import PackingValues, PodCount
@@ -18,9 +17,6 @@ from placer.search.exact.pooled_program import PooledProgram, tells_all
 from placer.search.exact.variables import Bundle, Linear, Reach, reaches, set_hint, solver_form
 
 __all__ = ["PooledModel"]
-
-#: Beyond it an end of a domain stands for none.
-NO_END = 2**60
 
 
 class PooledModel:
@@ -104,27 +100,6 @@ class PooledModel:
     def exclude(self, solution: Solution) -> bool:  # noqa: ARG002  # the exact model looks at it
         """Nothing is to be excluded: every order is admitted."""
         return False
-
-    def as_integer_program(self, value: Linear) -> tuple[IntegerProgram, ColumnSum]:
-        """The same columns and rows for other solvers, and one of its expressions there.
-
-        All rows are linear where there is a placement at all. The number of a column is the index of the variable.
-        """
-        program = IntegerProgram()
-        for variable in self.proto.proto.variables:
-            program.column(list(variable.domain)[-1])
-        for row in self.proto.proto.constraints:
-            assert row.has_linear()
-            terms = ColumnSum(list(row.linear.vars), list(row.linear.coeffs))
-            least, most = row.linear.domain
-            if least == most:
-                program.equal(terms, most)
-            else:
-                if most < NO_END:
-                    program.at_most(terms, most)
-                if least > -NO_END:
-                    program.at_most(ColumnSum().plus(-1, terms), -least)
-        return program, ColumnSum([each.index for each in value.variables], [*value.coefficients], value.constant)
 
     # Values
 

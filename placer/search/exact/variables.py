@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -291,6 +292,8 @@ class ExactVariables:
         self.model = CpModel()
         self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
         self._paths: dict[int, tuple[int, ...]] = {}
+        #: Variables, sign and least: whether their sum reaches it.
+        self._known: dict[tuple[object, ...], IntVar] = {}
         self.all: tuple[Bundle, ...] = (*bundles.gangs, *bundles.parts)
         #: Request of a pod of each item, per resource.
         self.requests = [tuple(map(int, dense.classes[item.classes[0]].request)) for item in bundles.items]
@@ -315,6 +318,23 @@ class ExactVariables:
         if value is not None:
             self.derived.append((variable, value))
         return variable
+
+    def exclude(self, rows: Iterable[tuple[Linear, int]]) -> None:
+        """At least one of some sums of counts has another value than it is given with."""
+        differs = []
+        for row, value in rows:
+            if value < row.constant + sum(list(each.proto.domain)[-1] for each in row.variables):
+                differs.append(self._beyond(row, value + 1))
+            if value > row.constant:
+                differs.append(self._beyond(Linear().plus(-1, row), 1 - value))
+        self.model.add_bool_or(differs)
+
+    def _beyond(self, row: Linear, least: int) -> IntVar:
+        key = tuple(each.index for each in row.variables), *row.coefficients[:1], least
+        if key not in self._known:
+            literal = self._known[key] = self.integer(1, partial(reaches, row, least))
+            self.model.add(solver_form(row) >= least - row.constant).only_enforce_if(literal)
+        return self._known[key]
 
     def _active(self, bundle: Bundle) -> IntVar | None:
         gated = bundle.least > 0

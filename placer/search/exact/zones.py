@@ -59,7 +59,6 @@ class Zones:
         self.dense: Dense = variables.dense
         self.unsure = False
         self.there = self._there()
-        self._is: dict[tuple[int, Units, int], IntVar] = {}
         #: Node, units and number among them: choices of zones, and how many take each; None: all of them.
         self.chosen: dict[tuple[int, Units, int], list[tuple[int, IntVar | None]]] = {}
 
@@ -144,7 +143,7 @@ class Zones:
             self.unsure |= not self.numa.refuses(node, pods)
             for other, alike in self.there.items():
                 if self._same(node, other):
-                    self._exclude(other, alike, Counter(pods))
+                    self._exclude(alike, Counter(pods))
         return bool(refused)
 
     def _same(self, one: int, other: int) -> bool:
@@ -155,21 +154,9 @@ class Zones:
             and numa.held.get(one, ()) == numa.held.get(other, ())
         )
 
-    def _exclude(self, node: int, alike: Mapping[Units, _Alike], crowd: Mapping[Units, int]) -> None:
+    def _exclude(self, alike: Mapping[Units, _Alike], crowd: Mapping[Units, int]) -> None:
         if crowd.keys() <= alike.keys():
-            these = [self._count_is(node, units, crowd.get(units, 0)) for units in alike]
-            self.model.add_bool_or([literal.negated() for literal in these])
-
-    def _count_is(self, node: int, units: Units, count: int) -> IntVar:
-        key = (node, units, count)
-        if key not in self._is:
-            alike, literal = self.there[node][units], self.model.new_bool_var("")
-            row = alike.row()
-            self.model.add(solver_form(row) == count - row.constant).only_enforce_if(literal)
-            self.model.add(solver_form(row) != count - row.constant).only_enforce_if(literal.negated())
-            self.variables.derived.append((literal, lambda values: int(alike.at(values) == count)))
-            self._is[key] = literal
-        return self._is[key]
+            self.variables.exclude((each.row(), crowd.get(units, 0)) for units, each in alike.items())
 
 
 def count_choices(dense: Dense, bundles: Bundles, places: Sequence[NodeSet], sizes: Sequence[IntArray]) -> int:

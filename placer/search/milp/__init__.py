@@ -1,5 +1,4 @@
-"""The MILP method: the rules a second time, as a mixed-integer linear program in PuLP, to keep the first one honest.
+"""The MILP method: the exact model as a mixed-integer linear program in PuLP, for solvers of your own.
 
-Nothing comes from ``exact``, whose bundles and places would carry a mistake over; ``models/milp.md`` has the
-formulation.
+``models/milp.md`` says how rows get literals, and numbers that doubles can hold.
 """

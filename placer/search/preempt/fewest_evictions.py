@@ -11,11 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from placer.base.quantity import Resources
-from placer.problem import Group, Instance, Key
+from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.placement import LOSSES, Score, Value
 from placer.search.preempt.lifting import least_priorities, may_be_disturbed
 
-__all__ = ["least_evicted"]
+__all__ = ["least_evicted", "never_admitted"]
+
+
+def never_admitted(instance: Instance, groups: Sequence[Group]) -> frozenset[GroupKey]:
+    """Find groups that lack a resource even alone, and with everything evicted that may go for any group."""
+    needs = {group.key: _needed(group, [instance.pods[key].requests for key in group.pending]) for group in groups}
+    room = Counter(_free(instance, set[str]().union(*needs.values())))
+    highest = max((group.priority for group in groups), default=0)
+    for _, keys in () if instance.moves_only else _below(instance, highest):
+        for key in keys:
+            room.update(instance.pods[key].requests)
+    return frozenset(key for key, need in needs.items() if any(amount > room[name] for name, amount in need.items()))
 
 
 def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
@@ -63,11 +74,17 @@ def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
     needs: Counter[str] = Counter()
     for group in groups:
         needs.update(_needed(group, [instance.pods[key].requests for key in group.pending]))
-    held = instance.held
+    needs.subtract(_free(instance, needs))
+    return {resource: amount for resource, amount in needs.items() if amount > 0}
+
+
+def _free(instance: Instance, resources: Iterable[str]) -> dict[str, int]:
+    held, free = instance.held, dict.fromkeys(resources, 0)
     for name, node in instance.nodes.items():
         taken = held.get(name, Resources())
-        needs.subtract({resource: max(0, node.allocatable[resource] - taken[resource]) for resource in needs})
-    return {resource: amount for resource, amount in needs.items() if amount > 0}
+        for resource in free:
+            free[resource] += max(0, node.allocatable[resource] - taken[resource])
+    return free
 
 
 def _needed(group: Group, pods: Sequence[Resources]) -> dict[str, int]:

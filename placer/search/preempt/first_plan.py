@@ -13,13 +13,14 @@ from placer.base.deadline import Deadline
 from placer.problem import Group, Instance, Key, PodState
 from placer.problem.disruption import Disruption, outcome_of
 from placer.problem.outcome import Outcome
-from placer.problem.placement import Placement, Score, better
+from placer.problem.placement import Placement, Score, Value, better
 from placer.problem.what_if import released, without
 from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.greedy.multi_start import greedy
 from placer.search.numa.binding_order import aligned
 from placer.search.preempt.construction import Construction, FirstPlan
+from placer.search.preempt.fewest_evictions import never_admitted
 from placer.search.preempt.lifting import waiting
 from placer.search.preempt.plans import planned
 
@@ -31,6 +32,7 @@ __all__ = [
     "carried_out",
     "first_plans",
     "missing",
+    "placeable",
     "plan_to",
     "undisturbed",
     "whole_plan",
@@ -121,6 +123,15 @@ def missing(instance: Instance, placement: Placement) -> list[Group]:
     """Groups that wait still once a placement is carried out."""
     outcome = outcome_of(instance, placement)
     return [group for group in waiting(instance) if not outcome.ready(outcome.instance.groups[group.key])]
+
+
+def placeable(instance: Instance) -> Iterator[Known]:
+    """Say of each priority how much is admitted at most: all groups but those that lack a resource in any case."""
+    dense, never = make_dense(instance), never_admitted(instance, waiting(instance))
+    for name, priority in dense.criteria:
+        if name == "admitted":
+            may = (group for group in dense.groups if group.priority == priority and group.key not in never)
+            yield Known((Value(name, sum(group.need_weight for group in may), priority),), "counting")
 
 
 def undisturbed(instance: Instance, deadline: Deadline) -> Placement:

@@ -33,6 +33,7 @@ from placer.search.preempt.first_plan import (
     carried_out,
     first_plans,
     missing,
+    placeable,
     plan_to,
     undisturbed,
     whole_plan,
@@ -89,7 +90,8 @@ class _Search:
             for carried in first_plans(self.instance, self.deadline):
                 self.offer(carried.by, (carried.placement,))
         groups = waiting(self.instance)
-        self._placeable()
+        for known in placeable(self.instance):
+            self.emit(known)
         if not self.best.placement.disturbs and not self._missing():
             return "finished"
         self._must_be_lost(groups)
@@ -115,13 +117,6 @@ class _Search:
 
     def _missing(self) -> list[Group]:
         return missing(self.instance, self.best.placement)
-
-    def _placeable(self) -> None:
-        dense = make_dense(self.instance)
-        for name, priority in dense.criteria:
-            if name == "admitted":
-                most = sum(group.need_weight for group in dense.groups if group.priority == priority)
-                self.emit(Known((Value(name, most, priority),), "counting"))
 
     def _must_be_lost(self, groups: Sequence[Group]) -> None:
         least = least_evicted(self.instance, groups)

@@ -172,17 +172,6 @@ def test_an_app_group_outside_the_namespaces_is_not_found() -> None:
     assert spread == {"n-b", "n-c"}
 
 
-def test_of_two_app_groups_of_one_name_that_of_the_first_namespace_counts() -> None:
-    calls = {"web": [call("db", cost=100)], "db": []}
-    near, other = app_group(workloads=calls), app_group(workloads={"web": [], "db": []}, namespace="first")
-    instance = instance_of(*(place(f"n{index}") for index in (1, 2)), near, other, member("web", "web"))
-    found = decided(instance, kube(configured("NetworkOverhead", namespaces=["first", "default"])))
-    assert found.notes == (
-        "pluginConfig[NetworkOverhead].args.namespaces: AppGroup default/shop is not looked for (first, default): "
-        "first/shop counts",
-    )
-
-
 # -------------------------------------------------------------------------------------------------------------- sorts
 
 
@@ -208,32 +197,6 @@ def test_every_row_of_the_kep_comes_out_or_it_is_told_why_not(algorithm: str) ->
     roots = configured("TopologicalSort", topologySortingAlgorithm=algorithm, roots=KEP_ROOTS)
     found = decided(instance, kube(roots))
     assert (" ".join(nodes_of(found)), found.notes) == (TABLE[algorithm], ())
-
-
-def test_an_order_that_cannot_be_another_one_is_not_told() -> None:
-    chain = app_group(workloads={"a": ["b"], "b": ["c"], "c": []}, topologySortingAlgorithm="TarjanSort")
-    pods = [member(who, who, cpu=0.1) for who in "abc"]
-    assert mimic(instance_of(place("n1"), chain, *pods), "network-overhead").notes == ()
-    # Of two that nobody calls a stack takes the last first: another order of the map, another order.
-    fork = app_group(workloads={"a": ["c"], "b": ["c"], "c": []}, topologySortingAlgorithm="KahnSort")
-    (note,) = mimic(instance_of(place("n1"), fork, *pods), "network-overhead").notes
-    assert "KahnSort takes the workloads in the random order of a Go map" in note
-    assert "gives b a c." in note
-    # What the controller has stored is what counts.
-    order = [{"workload": {"kind": "Deployment", "name": w, "selector": w}, "index": i} for i, w in enumerate("abc", 1)]
-    stored = {**fork, "status": {"topologyOrder": order}}
-    assert mimic(instance_of(place("n1"), stored, *pods), "network-overhead").notes == ()
-
-
-def test_the_sort_in_the_policys_name_goes_before_the_configuration() -> None:
-    profile = configured("TopologicalSort", topologySortingAlgorithm="ReverseKahn")
-    arguments = read_config(kube(profile))["network-overhead"]
-    found = mimic(boutique(), "network-overhead:KahnSort", arguments=arguments)
-    assert " ".join(nodes_of(found)) == TABLE["KahnSort"]
-    assert found.notes == (
-        "pluginConfig[TopologicalSort].args.topologySortingAlgorithm: decides nothing: the name of the policy says "
-        "KahnSort",
-    )
 
 
 # ------------------------------------------------------------------------------------------------------ kube-scheduler
@@ -335,11 +298,6 @@ def test_what_is_not_mimicked_is_named(profile: dict[str, Any], notes: list[str]
         assert told.endswith(expected)
 
 
-def test_what_stands_beside_the_profiles() -> None:
-    found = decided(TWO, kube({}, extenders=[{"urlPrefix": "http://x"}], parallelism=4, percentageOfNodesToScore=50))
-    assert found.notes == ("extenders: not mimicked",)
-
-
 def test_of_several_profiles_for_one_policy_one_is_mimicked_and_the_others_are_named() -> None:
     packs = {"scoringStrategy": {"type": "MostAllocated"}}
     profiles = [
@@ -394,88 +352,12 @@ def test_the_fragment_of_the_label_plugin_is_put_among_the_default_plugins() -> 
     assert len(bound) == 2
 
 
-def test_a_volcano_with_plugins_that_are_not_mimicked_runs_without_them() -> None:
-    text = """
-actions: "enqueue, allocate, backfill, preempt, reclaim"
-configurations:
-- name: enqueue
-  arguments: {overcommit-factor: 2}
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-    enablePreemptable: false
-    enableJobReady: false
-    enableJobPipelined: true
-  - name: conformance
-- plugins:
-  - name: capacity
-    enableHierarchy: true
-  - name: deviceshare
-    arguments: {deviceshare.VGPUEnable: true}
-  - name: fancy
-  - name: predicates
-    arguments:
-      predicate.NodePortsEnable: true
-      predicate.CacheEnable: true
-      predicate.TaintTolerationEnable: false
-  - name: nodeorder
-    arguments: {leastrequested.weight: 2, nodeaffinity.weight: 5}
-  - name: binpack
-    arguments: {binpack.resources: nvidia.com/gpu, binpack.resources.nvidia.com/gpu: 2, binpack.resources.x/y: 2}
-  - name: network-topology-aware
-    arguments: {weight: 2, hypernode.gradient.evict.max-hypernodes: 4}
-"""
-    found = decided(TWO, text)
-    assert nodes_of(found).keys() == {"a"}
-    assert found.notes == (
-        "configurations: not mimicked",
-        "tiers[1].plugins[0].name: the plug-in capacity is not mimicked",
-        "tiers[1].plugins[1].name: the plug-in deviceshare is not mimicked",
-        "tiers[1].plugins[2].name: no plug-in of Volcano that is known here: the policy runs without fancy",
-        "actions: preempt, reclaim not mimicked: nothing is evicted",
-        "tiers[0].plugins[1] (gang).enableJobReady: not mimicked",
-        "tiers[1].plugins[3] (predicates).arguments.predicate.TaintTolerationEnable: not mimicked",
-        "tiers[1].plugins[4] (nodeorder).arguments.nodeaffinity.weight: not mimicked: preferences score every node "
-        "alike",
-        "tiers[1].plugins[5] (binpack).arguments.binpack.resources.x/y: not mimicked",
-        "tiers[1].plugins[6] (network-topology-aware).arguments.hypernode.gradient.evict.max-hypernodes: not mimicked: "
-        "nothing is evicted",
-    )
-
-
-def test_a_fabric_that_would_be_asked_is_told() -> None:
-    settings, notes = read("tiers:\n- plugins: [{name: network-topology, arguments: {network-topology.type: dynamic}}]")
-    assert settings.keys == (1, ())
-    assert notes == [
-        "tiers[0].plugins[0].arguments[network-topology.type]: not mimicked: the fabric cannot be asked, HyperNodes "
-        "stand for it"
-    ]
-
-
-def test_a_switch_that_is_honoured_is_not_named() -> None:
-    settings, notes = read(
-        "tiers:\n- plugins: [{name: drf, enableJobOrder: false}, {name: gang, enableJobOrder: true}]"
-    )
-    assert (settings.job_order, notes) == (("gang",), [])
-
-
 def test_defaults_have_nothing_to_say() -> None:
     for policy in ("kube-default", "coscheduling", "volcano", "volcano-labels", "network-overhead", "numa-match"):
         assert mimic(TWO, policy).notes == ()
     reader = ConfigReader("-", "test")
     read_profile({}, reader)
     assert reader.remarks == []
-
-
-def test_a_list_that_was_measured_and_not_written_yet_is_the_one_that_would_be() -> None:
-    """From c to a takes 1, from b to a 50; by hand it is the other way round."""
-    measured = {f"netperf.p90.latency.milliseconds.origin.n-{region}.destination.n-a": "1" for region in "c"}
-    measured |= {"netperf.p90.latency.milliseconds.origin.n-b.destination.n-a": "50"}
-    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "netperf"}, "data": measured}
-    instance = called(regions("nt-default", "b"), config_map)
-    found = decided(instance, kube(configured("NetworkOverhead", weightsName="NetperfCosts")))
-    assert (nodes_of(found), found.notes) == ({"web": "n-c"}, ())
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-import re
-import subprocess
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +23,7 @@ from placer.rules.scoring import score
 from placer.search.process import ProcessEnd, ProcessResult
 from tests.support import node, pod, pod_group
 
-RUNNING = importlib.import_module("placer.lab.sweep.runs")
 DECIDING = importlib.import_module("placer.lab.deciders")
-MACHINE = importlib.import_module("placer.lab.sweep.machine")
 
 
 @pytest.fixture
@@ -99,13 +93,6 @@ def test_seeds_are_numbers_and_ranges() -> None:
 def test_other_seeds_are_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="seeds: found"):
         parse_seeds(text)
-
-
-def test_all_of_one_instance_come_together_and_each_once() -> None:
-    runs = plan(["clos", "planted", "clos"], seeds=[2, 1, 2], policies=["auto", "greedy", "auto"], workers=3)
-    assert [(run.subject.word, run.seed, run.policy, run.workers) for run in runs] == [
-        (word, seed, policy, 3) for word in ("clos", "planted") for seed in (2, 1) for policy in ("auto", "greedy")
-    ]
 
 
 def test_every_fault_of_a_plan_is_told_at_once() -> None:
@@ -198,13 +185,6 @@ def test_a_planted_placement_that_breaks_a_rule_is_an_error_beside_the_figures(c
     assert "cluster.planted.json" in (line.error or "")
 
 
-def test_nothing_found_in_time_is_no_error(cluster: Path, tmp_path: Path) -> None:
-    run = run_of(str(cluster), policy="exact", limit=0)
-    line = answer(run, str(cluster), str(tmp_path / "p.json"), lambda _: None)
-    assert (line.error, line.verdict, line.placed_pods, line.placed_over_planted) == (None, "UNKNOWN", 0, 0.0)
-    assert line.seconds_to_first is None
-
-
 def test_seeds_are_the_familys_or_the_solvers(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asking = importlib.import_module("placer.lab.deciders")
     honest, asked = asking.solve, list[dict[str, Any]]()
@@ -237,17 +217,6 @@ def test_a_policy_is_judged_and_written_as_its_bindings(cluster: Path, tmp_path:
     assert [each["target"]["name"] for each in json.loads(target.read_text())["items"]] == ["a", "a"]
     line = answer(run_of(str(cluster), policy="volcano"), str(cluster), str(target), lambda _: None)
     assert (line.placed_pods, line.violations, line.verdict, line.placed_over_planted) == (2, {}, "FEASIBLE", 2.0)
-
-
-def test_a_policy_runs_in_a_process_beside_methods(cluster: Path) -> None:
-    runs = plan([str(cluster)], seeds=[1, 2], policies=["network-overhead:TarjanSort", "as-is", "greedy"])
-    lines = list(sweep(runs))
-    assert [(line.policy, line.placed_pods, line.error) for line in lines] == [
-        ("network-overhead:TarjanSort", 2, None),
-        ("as-is", 0, None),
-        ("greedy", 2, None),
-    ] * 2
-    assert all(20 < (line.peak_memory_mib or 0) < 2000 for line in lines)
 
 
 def test_the_configuration_goes_to_its_policy_and_its_fault_is_the_lines(cluster: Path, tmp_path: Path) -> None:
@@ -289,41 +258,10 @@ def test_an_executor_that_fails_ends_the_sweep(cluster: Path) -> None:
         list(sweep([], jobs=0))
 
 
-def test_another_placer_where_the_runs_go_ends_the_sweep(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = run_of(str(cluster)).line().model_copy(update={"version": "9.9"})
-    monkeypatch.setattr(RUNNING, "_carry_out", lambda *_: other)
-    with pytest.raises(PlacerError, match=r"the executor: found placer 9\.9 there, expected 0"):
-        list(sweep([run_of(str(cluster))], executor="inline"))
-
-
 def test_a_worker_need_not_be_where_the_sweep_was_started(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(cluster.parent)
     (line,) = sweep([run_of("./cluster.json")], executor="tests.executing:elsewhere")
     assert (line.instance, line.error, line.placed_pods) == ("./cluster.json", None, 2)
-
-
-def test_no_more_runs_go_on_at_once_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    lock, at_once, most = threading.Lock(), 0, 0
-    pair = threading.Barrier(2)
-
-    def carry_out(run: Run, path: str, scratch: str) -> RunRecord:
-        nonlocal at_once, most
-        with lock:
-            at_once += 1
-            most = max(most, at_once)
-        pair.wait(600)  # fails unless two go on together
-        time.sleep(0.02)
-        with lock:
-            at_once -= 1
-        return run.line()
-
-    monkeypatch.setattr(RUNNING, "_carry_out", carry_out)
-    begun: list[Run] = []
-    runs = plan(["clos"], seeds=range(6), policies=["greedy"])
-    lines = list(sweep(runs, executor="tests.executing:many_threads", jobs=2, begin=begun.append))
-    assert most == 2
-    assert begun == runs
-    assert sorted(line.seed for line in lines) == [0, 1, 2, 3, 4, 5]
 
 
 # ---------------------------------------------------------------------------------------------------------- the file
@@ -425,36 +363,6 @@ def test_rows_are_what_is_counted_by_hand() -> None:
     assert math.isnan(greedy.peak_memory_mib)
 
 
-def test_rows_of_nothing_are_none() -> None:
-    assert rows([]).empty
-    assert duels([]) == []
-
-
-def test_weights_stand_beside_the_best_bound_of_their_instance_and_seed() -> None:
-    def line(policy: str, seed: int, weight: int, bound: int | None = None, **more: Any) -> RunRecord:
-        return run_of("clos", seed, policy).line(placed_weight=weight, weight_bound=bound, **more)
-
-    found = rows(
-        [
-            line("volcano", 1, 40),
-            line("volcano", 2, 60, violations={"C7": 2, "C10": 1}),
-            line("volcano", 3, 0, violations={"C7": 1}),
-            line("volcano", 4, 7),
-            line("exact", 1, 80, 90),
-            line("exact", 2, 50, 50),
-            line("exact", 3, 0, 0),
-            line("milp", 1, 80, 80),
-            line("milp", 4, 80, 1, error="a bug"),
-        ]
-    )
-    volcano, exact, _ = found.itertuples()
-    # 40 of 80, 60 of 50, 0 of 0; of seed 4 nothing is proved that can be trusted.
-    assert (volcano.of_bound, volcano.worst_of_bound) == ((1.0, 0.5, 1.2, 3), 0.5)
-    assert (exact.of_bound, exact.worst_of_bound) == ((1.0, 80 / 80, 1.0, 3), 1.0)
-    assert list(volcano.violations.items()) == [("C7", 3), ("C10", 1)]
-    assert exact.violations == {}
-
-
 @pytest.mark.parametrize(
     ("count", "ends"),
     # P(no more than k - 1 of n coins show heads), twice: n = 8, k = 2: 2 * 9 / 256; n = 9, k = 2: 2 * 10 / 512;
@@ -518,12 +426,6 @@ def test_the_best_placement_known_stands_beside_the_answer_with_what_is_proved_o
     assert line.planted_weight == 375_000
 
 
-def test_a_best_placement_that_breaks_a_rule_is_an_error(cluster: Path, tmp_path: Path) -> None:
-    write_planted(tmp_path / "cluster.best.json", "p0", "p1", "p2")
-    (line,) = sweep([run_of(str(cluster))], executor="inline")
-    assert "cluster.best.json: the best placement breaks 1 rules" in (line.error or "")
-
-
 def test_a_line_says_how_the_answer_came_about_and_on_what_machine(cluster: Path) -> None:
     auto, policy = sweep([run_of(str(cluster), policy=name) for name in ("auto", "volcano")], executor="inline")
     assert auto.trace
@@ -533,17 +435,3 @@ def test_a_line_says_how_the_answer_came_about_and_on_what_machine(cluster: Path
     for line in (auto, policy):
         assert 0.05 < (line.processor_seconds or 0) < 60
         assert line.machine == this_machine()
-
-
-def test_the_revision_is_that_of_the_checkout(tmp_path: Path) -> None:
-    assert MACHINE._revision(tmp_path) is None
-    for command in (
-        ["init", "--quiet"],
-        ["-c", "user.name=n", "-c", "user.email=e@x", "commit", "--quiet", "--allow-empty", "-m", "m"],
-    ):
-        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
-    clean = MACHINE._revision(tmp_path)
-    assert re.fullmatch("[0-9a-f]{12}", clean)
-    (tmp_path / "file").write_text("1")
-    subprocess.run(["git", "-C", str(tmp_path), "add", "file"], check=True)
-    assert MACHINE._revision(tmp_path) == f"{clean}+"

@@ -105,16 +105,6 @@ def test_pods_of_which_nothing_is_aligned() -> None:
     assert pool.of(spec(container("a", FULL, {"vendor/nic": 1}))) is not None
 
 
-def test_pods_of_one_template_share_one_demand() -> None:
-    pool = DemandPool()
-    one, same, other = (pool.of(spec(container(name, None, FULL))) for name in ("a", "a", "b"))
-    assert one is same
-    assert one is not other
-    assert one == other
-    assert other is not None
-    assert other.containers[0].name == "b"
-
-
 @pytest.mark.parametrize(
     ("resource", "expected"),
     [

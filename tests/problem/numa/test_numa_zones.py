@@ -254,17 +254,6 @@ def test_a_policy_that_is_not_known_takes_no_pod_that_would_be_aligned(case: str
         assert {key.name: reason.code for key, reason in result.reasons.items()} == {"aligned": "NumaAlignment"}, method
 
 
-def test_what_is_said_of_a_pod_has_its_own_names() -> None:
-    """Of two pods that ask for the same each is told by the name of its own container."""
-    asks = {"requests": {"cpu": 6, "memory": "1Gi"}, "limits": {"cpu": 6, "memory": "1Gi"}}
-    pods = [pod(name, spec={"containers": [{"name": f"in-{name}", "resources": asks}]}) for name in ("one", "other")]
-    zones = (PLAIN, zone("node-1", cpu=4, memory="16Gi"))
-    instance = instance_of(node("n1", cpu=16, memory="64Gi"), *pods, topology(*zones, policies=("SingleNUMANode",)))
-    for name in ("one", "other"):
-        (broken,) = verify(instance, Placement.of({Key("default", name): "n1"}))
-        assert f"container in-{name} asks for cpu 6" in broken.message
-
-
 @pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
 @pytest.mark.parametrize("spelling", ["SingleNumaNode", "SingleNUMANode", "single-numa-node", "SingleNUMANodePodLevel"])
 def test_six_cores_do_not_go_onto_two_zones_of_four(spelling: str, version: str) -> None:
@@ -279,16 +268,6 @@ def test_six_cores_do_not_go_onto_two_zones_of_four(spelling: str, version: str)
     assert [reason.code for reason in result.reasons.values()] == ["NumaAlignment"]
 
 
-def test_a_policy_that_is_not_known_says_nothing_of_bound_pods() -> None:
-    asks = {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 2, "memory": "1Gi"}}
-    bound = pod("bound", node="n1", spec={"containers": [{"name": "main", "resources": asks}]})
-    written = {"annotations": {"placer.dev/updated": "2020-01-01T00:00:00Z"}}
-    document = topology(PLAIN, policies=("SingleNuma",), metadata=written)
-    bound["metadata"]["creationTimestamp"] = "2021-01-01T00:00:00Z"
-    instance = instance_of(node("n1", cpu=8, memory="32Gi"), bound, document)
-    assert [finding.code for finding in instance.findings] == ["NumaZones"]
-
-
 def test_a_node_that_is_not_there() -> None:
     found, messages = read(topology(PLAIN, name="n9"))
     assert found is None
@@ -300,14 +279,6 @@ def test_nothing_is_read_where_the_rule_is_off() -> None:
     assert read(topology(PLAIN), broken, policy(rules={"C10": "off"})) == (None, [])
 
 
-def test_pods_have_demands_only_where_there_are_zones() -> None:
-    resources = {"limits": {"cpu": 2, "memory": "1Gi"}}
-    asking = pod("p", spec={"containers": [{"name": "main", "resources": resources}]})
-    for docs, expected in (((), False), ((topology(PLAIN),), True), ((topology(PLAIN, name="n9"),), False)):
-        (only,) = instance_of(node("n1"), asking, *docs).pods.values()
-        assert (only.numa is not None) is expected
-
-
 def test_kubelets_that_align_or_refuse_are_those_of_strict_policies() -> None:
     docs = [node(name) for name in ("n1", "n2", "n3", "n4")]
     docs += [
@@ -316,10 +287,3 @@ def test_kubelets_that_align_or_refuse_are_those_of_strict_policies() -> None:
     ]
     assert list(instance_of(*docs).aligning_nodes) == ["n2", "n3"]
     assert dict(instance_of(*docs, policy(rules={"C10": False})).aligning_nodes) == {}
-
-
-def test_zones_of_a_type_in_small_letters_are_zones() -> None:
-    zones = [zone(f"node-{number}", kind="node", cpu=4, memory="16Gi") for number in (0, 1)]
-    found, _ = read(topology(*zones, policies=("SingleNUMANode",)))
-    assert found is not None
-    assert [each.name for each in found.zones] == ["node-0", "node-1"]

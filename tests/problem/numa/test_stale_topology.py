@@ -90,16 +90,6 @@ def test_what_was_bound_later_takes_the_lowest_zone_that_fits() -> None:
     assert cores(topology(updated=(UPDATED,)), *pods) == [0, 1]
 
 
-def test_all_resources_are_taken() -> None:
-    numa = read(topology(updated=(UPDATED,)), bound("a", LATER)).nodes["n1"].numa
-    assert numa is not None
-    assert [dict(zone.available) for zone in numa.zones] == [
-        {"cpu": 1000, "memory": 7 * 2**30, "nvidia.com/gpu": 1},
-        {"cpu": 4000, "memory": 8 * 2**30, "nvidia.com/gpu": 1},
-    ]
-    assert [zone.capacity["cpu"] for zone in numa.zones] == [4000, 4000]
-
-
 TIMES: dict[str, tuple[dict[str, Any], int]] = {
     "scheduled before": ({"at": BEFORE}, 4),
     "scheduled in the same second": ({"at": SAME}, 4),
@@ -123,20 +113,10 @@ def test_when_a_pod_was_bound(case: str) -> None:
     assert cores(topology(updated=(UPDATED,)), bound("a", **pod_says))[0] == expected
 
 
-def test_the_last_write_counts() -> None:
-    assert cores(topology(updated=(BEFORE, LATER, UPDATED)), bound("a", LATER), bound("b", LAST)) == [1, 4]
-
-
 def test_pods_come_in_the_order_in_which_they_were_bound() -> None:
     """Of zones with 4 and 3 cores: 3 then 4 would refuse the second; 4 was bound first."""
     pods = (bound("a", LAST, cpu=3), bound("b", LATER, cpu=4))
     assert cores(topology(updated=(UPDATED,), zones=(4, 3)), *pods) == [0, 0]
-
-
-def test_terminating_pods_hold_their_zones_and_ended_ones_do_not() -> None:
-    gone = {"deletionTimestamp": LAST}
-    assert cores(topology(updated=(UPDATED,)), bound("a", LATER, metadata=gone)) == [1, 4]
-    assert cores(topology(updated=(UPDATED,)), bound("a", LATER, status={"phase": "Succeeded"})) == [4, 4]
 
 
 def test_burstable_pods_take_nothing() -> None:
@@ -182,13 +162,6 @@ def test_a_fingerprint_says_more_than_the_time() -> None:
     ]
 
 
-def test_a_fingerprint_without_the_last_ones() -> None:
-    pods = (bound("c", BEFORE), bound("b", LATER), bound("a", LAST, cpu=1))
-    assert cores(topology(marks=fingerprint("c")), *pods) == [0, 4]
-    assert cores(topology(marks=fingerprint("c", "b")), *pods) == [3, 4]
-    assert cores(topology(marks=fingerprint()), *pods) == [0, 1]
-
-
 def test_the_older_annotation() -> None:
     (mark,) = fingerprint("a").values()
     annotations = {"topology.node.k8s.io/fingerprint": mark}
@@ -205,24 +178,6 @@ def test_only_pods_with_exclusive_resources() -> None:
     every = {"nodeTopologyPodsFingerprintMethod": "all"}
     instance = read(topology(marks={**fingerprint("a", "c"), **every}), *pods)
     assert [finding.code for finding in instance.findings] == ["NumaZones"]
-
-
-def test_a_pod_with_a_device_holds_a_zone() -> None:
-    card = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
-    other = {"containers": [{"name": "main", "resources": {"limits": {"vendor/card": 1}}}]}
-    method = {"nodeTopologyPodsFingerprintMethod": "with-exclusive-resources"}
-    docs = (pod("a", node="n1", spec=card), pod("b", node="n1", spec=other))
-    instance = read(topology(marks={**fingerprint("a"), **method}), *docs)
-    assert [finding.code for finding in instance.findings] == ["BoundPodsViolate"], "C2: the node has no vendor/card"
-    instance = read(topology(marks={**fingerprint(), **method}), *docs)
-    numa = instance.nodes["n1"].numa
-    assert numa is not None
-    assert [zone.available["nvidia.com/gpu"] for zone in numa.zones] == [0, 1]
-
-
-def test_pods_that_have_ended_may_be_counted() -> None:
-    over = bound("x", BEFORE, status={"phase": "Succeeded"})
-    assert cores(topology(marks=fingerprint("a", "x")), bound("a", LATER), bound("b", LAST), over) == [1, 4]
 
 
 def test_a_fingerprint_that_matches_nothing() -> None:

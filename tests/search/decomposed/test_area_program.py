@@ -12,11 +12,11 @@ import pytest
 
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
-from placer.bounds.splits import AppGroupSplits, CallingPods
+from placer.bounds.splits import AppGroupSplits
 from placer.problem import Instance
 from placer.rules import verify
 from placer.search.decomposed import area_program
-from placer.search.decomposed.area_program import AreaProgram, _maximal, _scarce
+from placer.search.decomposed.area_program import AreaProgram
 from tests.world import World, calls
 
 APPS, PODS = 2, 3
@@ -90,45 +90,3 @@ def test_nodes_that_can_be_laid_out_in_too_many_ways(monkeypatch: pytest.MonkeyP
     dense = next(each for each in map(make_dense, map(drawn, range(16))) if solved(each) is not None)
     monkeypatch.setattr(area_program, "MOST_FILLINGS", 0)
     assert solved(dense) is None
-
-
-def test_fillings_are_the_multisets_to_which_nothing_can_be_added() -> None:
-    chance = random.Random(1)
-    for _ in range(100):
-        sizes = sorted({(chance.randint(1, 4), chance.randint(0, 3)) for _ in range(3)}, reverse=True)
-        room = (chance.randint(0, 8), chance.randint(0, 6))
-        every = [
-            counts
-            for counts in itertools.product(range(9), repeat=len(sizes))
-            if (np.array(counts) @ np.array(sizes) <= room).all()
-        ]
-        least = {each for each in every if not any(more != each and _within(each, more) for more in every)}
-        found = list(_maximal(sizes, room))
-        assert len(found) == len(set(found))
-        assert set(found) == least
-
-
-def _within(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(few <= many for few, many in zip(one, other, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("room", "requests", "kept"),
-    [
-        ([[4, 16]], [[1, 2], [2, 8]], [0]),  # of the second each takes no greater share
-        ([[4, 16]], [[1, 5], [2, 8]], [1]),
-        ([[4, 16]], [[1, 5], [2, 7]], [0, 1]),
-        ([[4, 16], [4, 4]], [[1, 2]], [0, 1]),  # the second runs out first on the second node
-        ([[4, 4]], [[1, 1]], [0]),
-        ([[0, 4]], [[0, 1]], [1]),
-        ([[0, 4]], [[0, 1], [1, 1]], [0, 1]),
-    ],
-)
-def test_a_resource_is_left_out_where_another_runs_out_first(
-    room: list[list[int]], requests: list[list[int]], kept: list[int]
-) -> None:
-    one = np.ones(len(requests), dtype=np.int64)
-    graph = CallingPods(
-        ((0,),) * len(one), one, np.array(requests), (0,) * len(one), np.zeros((len(one), len(one)), int)
-    )
-    assert _scarce(np.array(room), [graph]) == kept

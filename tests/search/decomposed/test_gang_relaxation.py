@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future
 from itertools import chain, combinations
 
 import pytest
@@ -13,21 +12,18 @@ import pytest
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.lab.generate import generate
-from placer.problem import Instance, SubGroupPolicy
-from placer.problem.neighbours import NO_NEIGHBOURS
+from placer.problem import Instance
 from placer.rules import verify
 from placer.search.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.search.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
 from placer.search.decomposed.lexicographic import DecomposedSearch
-from placer.search.decomposed.repairing import RepairResult, RepairTask, repair
-from placer.search.decomposed.subproblem import make_subproblem
 from placer.search.events import Improved, SearchOptions
 from placer.search.greedy.multi_start import greedy
 from tests.examples import seed_blocks
 from tests.search.decomposed.test_decomposed import so_many
 from tests.support import instance_of
 from tests.tiny import crowded, tiny
-from tests.world import World, apart, both, hard, near, spread
+from tests.world import World, apart, both, near
 
 
 def relaxations(seeds: range) -> Iterator[tuple[int, Instance, int, Solution, GangRelaxation]]:
@@ -100,57 +96,6 @@ def test_a_gang_is_built_over_steps_none_of_which_could_admit_it(small_steps: No
     assert relaxation.restored(part) == {}
 
 
-class NeverDone(WorkerPool):
-    """Two workers that have not finished anything yet."""
-
-    def submit(self, task: RepairTask) -> Future[RepairResult]:
-        del task
-        return Future()
-
-
-def test_steps_that_are_under_way_at_once_all_build_the_gangs(small_steps: None) -> None:
-    del small_steps
-    relaxation = GangRelaxation(make_dense(pieces().instance()), 0, Solution())
-    pool = NeverDone("inline", 2)
-    steps = LargeNeighbourhoodSearch(relaxation.dense, 0, Solution(), 1, random.Random(1), pool)
-    assert steps._fill(lambda _: (600.0, 1.0))
-    parts = [each.subproblem for each in steps.under_way.values()]
-    assert [part.dense.classes[0].size for part in parts] == [6, 6]
-    assert set(parts[0].nodes) & set(parts[1].nodes) == set()
-
-
-@pytest.mark.parametrize("tied", [False, True])
-def test_steps_wait_for_each_other_where_pods_placed_one_by_one_ask_something_of_others(
-    tied: bool, small_steps: None
-) -> None:
-    """Each locks what its pods are tied to: beside it a step would find next to nothing, and lock that for the next."""
-    del small_steps
-    world = pieces()
-    for number in range(4):
-        world.pod(f"p{number}", labels={"app": "x"}, asks=apart("host", app="x") if tied else NO_NEIGHBOURS)
-    search = DecomposedSearch(
-        make_dense(world.instance()), SearchOptions(workers=2, hint=Solution()), lambda _: None, NeverDone("inline", 2)
-    )
-    relaxation, steps = search._relaxed_steps(0)
-    assert relaxation.is_tied == tied
-    steps._fill(lambda _: (600.0, 1.0))
-    assert len(steps.under_way) == (1 if tied else 2)
-
-
-def test_of_a_pod_that_two_steps_have_placed_one_place_is_kept() -> None:
-    relaxation = GangRelaxation(make_dense(pieces(pods=4).instance()), 0, Solution())
-    steps = LargeNeighbourhoodSearch(relaxation.dense, 0, Solution(), 1, random.Random(1), WorkerPool("inline", 1))
-    parts = [make_subproblem(steps.incumbent, nodes, [0]) for nodes in ([0, 1], [2, 3, 4], [5])]
-    placed = []
-    for part in parts:
-        found = repair(RepairTask(part.dense, part.start, part.must, 0, 600.0, 1.0, 1, False, False, False))
-        gained = steps._put(part, found)
-        placed.append((gained, sum(steps.incumbent.solution.values())))
-    assert placed == [(True, 2), (True, 4), (False, 4)]
-    assert steps.incumbent.values == score_solution(relaxation.dense, steps.incumbent.solution)
-    assert relaxation.restored(steps.incumbent.solution) == steps.incumbent.solution
-
-
 def test_pods_are_shared_out_to_the_gangs_that_are_worth_most() -> None:
     """Against every set of gangs, for all numbers of pods that may be placed."""
     world = World()
@@ -174,29 +119,6 @@ def test_pods_are_shared_out_to_the_gangs_that_are_worth_most() -> None:
             most = max(sum(s + 2 * b for s, b in each) for each in fitting)
             assert whole is not None
             assert sum(count * int(dense.requests[index].max()) for (index, _), count in whole.items()) == most
-
-
-def test_a_subgroup_with_a_limit_stays_together_and_weighs_what_its_gang_does() -> None:
-    world = World()
-    world.nodes("a b", gpu=8)
-    world.hyper("left", 1, "a")
-    world.hyper("right", 1, "b")
-    world.hyper("top", 2, "left right")
-    gang = world.gang("g", 5, policies=[SubGroupPolicy("part", 2, 0, hard(1))])
-    world.pods_of("p0 p1", gang, part="0")
-    world.pods_of("q0 q1 q2", gang)
-    dense = make_dense(world.instance())
-    relaxation = GangRelaxation(dense, 0, Solution())
-    together, apart = relaxation.dense.sub_groups[0], relaxation.dense.classes[-1]
-    assert together.short == 2
-    assert sum(relaxation.dense.classes[index].weight * 2 for index in together.classes) == dense.groups[0].need_weight
-    assert (apart.size, apart.sub_group, apart.weight) == (3, -1, dense.classes[0].weight)
-    pair = together.classes[0]
-    loose = len(relaxation.dense.classes) - 1
-    assert relaxation.restored(Solution({(loose, 0): 3})) == {}
-    whole = relaxation.restored(Solution({(loose, 0): 3, (pair, 1): 2}))
-    assert whole is not None
-    assert sorted(whole.values()) == [2, 3]
 
 
 def test_higher_priorities_that_are_whole_stay_so_and_others_are_as_they_were() -> None:
@@ -277,20 +199,3 @@ def test_a_gang_with_one_pod_per_host_near_another_workload_is_built_over_steps(
     mine = {relaxation.class_of[index] for index in dense.groups[of["whole"]].classes}
     part = steps.incumbent.solution.only(lambda index, node: node > 0 or index not in mine)
     assert relaxation.restored(part) == start
-
-
-def test_equal_pods_that_are_spread_are_one_class() -> None:
-    world = World()
-    for node in "abc":
-        world.node(node, gpu=2, labels={"host": node})
-    for number in range(6):
-        world.pod(f"p{number}", labels={"app": "x"}, asks=spread("host", app="x"))
-    dense = make_dense(world.instance())
-    relaxation = GangRelaxation(dense, 0, Solution())
-    assert relaxation.dense.neighbours is not None
-    (row,) = relaxation.dense.neighbours.spreads
-    assert [one.size for one in relaxation.dense.classes] == [6]
-    assert (row.owners, row.matched) == ((0,), (0,))
-    restored = relaxation.restored(Solution({(0, 0): 2, (0, 1): 1, (0, 2): 1}))
-    assert restored is not None
-    assert sum(restored.values()) == 4

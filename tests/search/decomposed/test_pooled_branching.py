@@ -6,21 +6,20 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
-from typing import Any
 
 import pytest
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
-from placer.base.linear import LESS_THAN_A_UNIT, Branched, ColumnSum, IntegerProgram
+from placer.base.linear import Branched, ColumnSum, IntegerProgram
 from placer.kube.manifests import from_documents, validate
 from placer.lab.generate import planted
 from placer.problem.instance_builder import make_instance
 from placer.problem.placement import Placement
-from placer.search.decomposed import lexicographic
 from placer.search.decomposed.pooled_branching import BranchedSolution, branch_and_cut
-from placer.search.events import SearchOptions, SolverFault
+from placer.search.events import SolverFault
+from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.variables import Linear
 from tests.examples import exhaustive, seed_blocks
@@ -136,68 +135,11 @@ def test_a_tree_without_any_point_is_a_fault(monkeypatch: pytest.MonkeyPatch) ->
         decided(dense, start, criterion_of(dense, "span"))
 
 
-def test_every_other_tree_sets_out_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    dense, start = planted_instance("mixed", 0)
-    criterion = criterion_of(dense, "packedNodes")
-    begun: dict[int, bool] = {}
-    branched = IntegerProgram.branched
-
-    def watched(program: IntegerProgram, value: ColumnSum, point: Any, *limits: Any, **named: Any) -> Branched:
-        begun[named["seed"]] = point is not None
-        return branched(program, value, point, *limits, **named)
-
-    monkeypatch.setattr(IntegerProgram, "branched", watched)
-    best = decided(dense, start, criterion, trees=4)
-    assert begun == {0: True, 1: False, 2: True, 3: False}
-    assert best.optimal
-
-
-def test_trees_are_ended_once_one_has_proved_its_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    dense, start = planted_instance("mixed", 0)
-    ends: list[Event] = []
-    seeds: list[int] = []
-    branched = IntegerProgram.branched
-
-    def watched(program: IntegerProgram, *arguments: Any, seed: int, ended: Event, enough: float) -> Branched:
-        ends.append(ended)
-        seeds.append(seed)
-        return branched(program, *arguments, seed=seed, ended=ended, enough=enough)
-
-    monkeypatch.setattr(IntegerProgram, "branched", watched)
-    assert decided(dense, start, criterion_of(dense, "span"), trees=9).optimal
-    assert sorted(seeds) == [0, 1, 2, 3]
-    assert {id(each) for each in ends} == {id(ends[0])}
-    assert ends[0].is_set()
-
-
-def test_a_tree_that_is_ended_says_what_it_has() -> None:
-    dense, start = planted_instance("odd", 3)
-    model, value = aimed(dense, start, criterion_of(dense, "span"))
-    program, columns = model.as_integer_program(value)
-    ended = Event()
-
-    def tree() -> Branched:
-        with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(
-                program.branched, columns, model.encode(start), math.inf, 2**31 - 1, seed=0, ended=ended
-            )
-            return asked.result()
-
-    whole = tree()
-    ended.set()
-    short = tree()
-    assert whole.optimal
-    assert not short.optimal
-    assert not short.infeasible
-    assert short.iterations < whole.iterations
-    assert short.values is not None
-    assert columns.at(short.values.__getitem__) >= whole.bound - LESS_THAN_A_UNIT
-
-
 def test_the_program_allows_what_the_model_does() -> None:
     dense, start = planted_instance("types", 0)
     model = PooledModel(dense)
-    program, columns = model.as_integer_program(model.aim(criterion_of(dense, "packedNodes")))
+    columns = columns_of(model.aim(criterion_of(dense, "packedNodes")))
+    program = IntegerForm(model.proto)
     values = model.encode(start)
     assert program.allows(values)
     assert columns.at(values.__getitem__) == score_solution(dense, start)[-1]
@@ -228,40 +170,3 @@ def test_what_the_solver_does_not_take_proves_nothing() -> None:
         )
         found = asked.result()
     assert (found.values, found.bound, found.optimal) == (None, -math.inf, False)
-
-
-@pytest.mark.parametrize(("work", "most"), [(None, 4.0), (0.25, 1.0)])
-def test_several_workers_take_no_longer_than_what_is_left_of_the_work(
-    work: float | None, most: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dense, start = planted_instance("odd", 3)
-    asked: list[float] = []
-
-    def answer(*_: object, seconds: float, **__: object) -> BranchedSolution:
-        asked.append(seconds)
-        return BranchedSolution(None, None, optimal=False, work=0.0)
-
-    monkeypatch.setattr(lexicographic, "branch_and_cut", answer)
-    options = SearchOptions(hint=start, workers=2, work=work)
-    found = lexicographic.DecomposedSearch(dense, options, lambda _: None, lexicographic.WorkerPool("inline", 2))
-    found.proved = criterion_of(dense, "span")
-    assert not found.branched(found.proved, 1.0)
-    assert asked == [pytest.approx(most, abs=0.5)]
-
-
-@pytest.mark.parametrize(("share", "bound", "small"), [(0.9, None, True), (0.1, None, False), (0.1, 0.9, True)])
-def test_it_is_given_up_where_neither_its_bound_nor_one_that_is_known_is_near(
-    share: float, bound: float | None, small: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dense, start = planted_instance("odd", 3)
-    search = lexicographic.DecomposedSearch(
-        dense, SearchOptions(hint=start), lambda _: None, lexicographic.WorkerPool("inline", 1)
-    )
-    search.proved = criterion_of(dense, "span")
-    value = search.values[search.proved]
-    answer = BranchedSolution(None, None if bound is None else int(bound * value), optimal=False, work=0.0)
-    monkeypatch.setattr(lexicographic, "BRANCHED_NEAR", 0.5)
-    monkeypatch.setattr(lexicographic, "branch_and_cut", lambda *_, **__: answer)
-    monkeypatch.setattr(search, "_known_bounds", lambda _: [int(share * value)])
-    assert not search.branched(search.proved, 1.0)
-    assert search._few_pooled(search.proved) == small

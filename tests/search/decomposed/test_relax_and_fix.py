@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 
 import pytest
 
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.lab.generate import generate
-from placer.problem import Instance, SubGroupPolicy
+from placer.problem import SubGroupPolicy
 from placer.rules import verify
 from placer.search.decomposed.large_neighbourhood import WorkerPool
 from placer.search.decomposed.lexicographic import DecomposedSearch
 from placer.search.decomposed.relax_and_fix import relaxed_and_fixed, search
-from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
-    ANYWHERE,
-    ItemKind,
-    PackingProblem,
     make_packing_problem,
 )
-from placer.search.decomposed.relax_and_fix.packing_state import PackingState
 from placer.search.events import SearchOptions
 from placer.search.greedy.multi_start import greedy
 from tests.examples import seed_blocks
@@ -38,12 +32,6 @@ POOL = WorkerPool("inline", 1)
 def packed(dense: Dense, start: Solution, priority: int = 0, *, work: float = 20.0, seed: int = 0) -> Solution | None:
     """What is found from a start, without a clock; lower priorities do not stay."""
     return relaxed_and_fixed(dense, start, priority, (), math.inf, work, 1, seed)[0]
-
-
-def problem_of(instance: Instance, start: Solution | None = None, priority: int = 0) -> PackingProblem:
-    found = make_packing_problem(make_dense(instance), start or Solution(), priority, ())
-    assert found is not None
-    return found
 
 
 @pytest.mark.parametrize("seeds", seed_blocks(120, 30))
@@ -118,29 +106,6 @@ def test_items_are_fixed_where_all_that_is_left_has_room() -> None:
         assert sum(found.values()) == sum(each.size for each in dense.classes)
 
 
-def test_kinds_of_items_and_homes() -> None:
-    """A gang limited to a rack is an item, its like is of the same kind; subgroups of one limited above have a home."""
-    world = racks("88 88 88 88")
-    world.hyper("left", 2, "r0 r1")
-    world.hyper("right", 2, "r2 r3")
-    world.domains["all"] = (3, ("left", "right"))
-    for name in ("one", "two"):
-        world.pods_of(f"{name}-0 {name}-1", world.gang(name, least=2, topology=hard(1)), gpu=4)
-    parts = SubGroupPolicy("parts", 2, 2, hard(1))
-    big = world.gang("big", least=5, topology=hard(2), policies=(parts,))
-    world.pods_of("a b", big, gpu=2, part="0")
-    world.pods_of("c d", big, gpu=2, part="1")
-    world.pods_of("e", big, gpu=8)
-    problem = problem_of(world.instance())
-    kinds = Counter(kind for gang in problem.gangs for kind, _ in gang.items)
-    assert sorted(kinds.values()) == [2, 2]
-    homed = [part for gang in problem.gangs for part in gang.homed]
-    names = problem.dense.domains.names
-    assert [[names[home] for home in part.homes] for part in homed] == [["left", "right"]]
-    assert sum(homed[0].loose.values()) == 1
-    assert {kind.scope for kind in kinds} == {ANYWHERE, homed[0].scope}
-
-
 def test_a_gang_gets_a_home_that_holds_all_of_it() -> None:
     """The left half has room for more pods, but not in racks that hold both parts."""
     world = racks("44 44 88 8")
@@ -205,25 +170,6 @@ def test_nothing_is_packed_where_nothing_waits_or_there_are_too_many_ways(monkey
     assert packed(dense, Solution()) is None
 
 
-def test_freeing_gives_back_what_was_fixed() -> None:
-    world = racks("88 88")
-    for name in ("one", "two"):
-        world.pods_of(f"{name}-0 {name}-1", world.gang(name, least=2, topology=hard(1)), gpu=5)
-    problem = problem_of(world.instance())
-    state = PackingState(problem, problem.gangs)
-    before, kind = dict(state.kind_of), next(iter(state.left))
-    program = PackingProgram(state, state.gangs, list(problem.leaves))
-    assert program.solve(math.inf, 5.0, 0)
-    program.fix()
-    assert state.unfixed == 0
-    assert state.left[kind] == 0
-    kept = state.copy()
-    had = state.free(problem.leaves)
-    assert sum((each for each in had.values()), Counter[ItemKind]()) == {kind: 2}
-    assert state.kind_of == before
-    assert kept.unfixed == 0
-
-
 def test_the_search_asks_for_it_and_takes_what_is_better() -> None:
     """A full cluster of three kinds of nodes: everything is placed after one look at the first value."""
     options = {"leaf_size": 8, "leaves_per_spine": 4, "soft": 0.0, "elastic": 0.0, "seed": 1, **PLANTED["three types"]}
@@ -232,22 +178,6 @@ def test_the_search_asks_for_it_and_takes_what_is_better() -> None:
     found = DecomposedSearch(dense, SearchOptions(workers=1, seed=0, work=500.0, hint=start), lambda _: None, POOL)
     assert found.packed(0, 1.0)
     assert sum(found.solution.values()) == sum(each.size for each in dense.classes) > sum(start.values())
-
-
-def test_all_are_packed_anew_first_where_much_waits_and_last_where_little_does() -> None:
-    """Of 300 gangs one waits, or two; that all fit is counted."""
-    for waiting, first in ((1, "gangs_relaxed"), (2, "packed")):
-        world = World()
-        world.node("n", gpu=300, pods=300)
-        for number in range(300):
-            world.pods_of(f"p{number}", world.gang(f"g{number:03}", least=1))
-        dense = make_dense(world.instance())
-        start = greedy(dense)
-        left = {one.group for one in dense.classes[:waiting]}
-        part = start.only(lambda index, _, dense=dense, left=left: dense.classes[index].group not in left)
-        search = DecomposedSearch(dense, SearchOptions(hint=part), lambda _: None, POOL)
-        assert sum(part.values()) == 300 - waiting
-        assert next(each.__name__ for each in search._of_gangs(0)) == first
 
 
 def test_a_subgroup_may_have_a_lower_limit_than_its_gang() -> None:
@@ -295,7 +225,6 @@ def test_a_node_outside_the_tree_takes_loose_pods_and_no_items() -> None:
     world.pods_of("loose", world.gang("loose", least=1), gpu=8)
     instance = world.instance()
     dense = make_dense(instance)
-    assert sum(len(gang.items) for gang in problem_of(instance).gangs) == 3
     for seed in range(4):
         found = packed(dense, Solution(), seed=seed)
         assert found is not None

@@ -14,22 +14,21 @@ from ortools.sat.python import cp_model
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.base.linear import ColumnSum, IntegerProgram, Row
-from placer.bounds import bounds_for
 from placer.kube.manifests import from_documents, validate
 from placer.lab.generate import PlantedOptions, planted
-from placer.problem import Instance, SubGroupPolicy
+from placer.problem import Instance
 from placer.problem.instance_builder import make_instance
 from placer.rules import verify
 from placer.search.decomposed import search
 from placer.search.decomposed.master import TreeMaster
-from placer.search.decomposed.master.measured import MeasuredInstance, measure_instance
-from placer.search.decomposed.master.program import MasterProgram, add_arc_flow
+from placer.search.decomposed.master.measured import measure_instance
+from placer.search.decomposed.master.program import add_arc_flow
 from placer.search.events import BoundFound, Event, Improved, SearchOptions
 from placer.search.exact.method import search as exact_search
 from placer.search.greedy.multi_start import greedy
 from tests.bounds.test_bounds_hold import beaten, hands, known
 from tests.examples import exhaustive, seed_blocks
-from tests.world import World, hard, soft
+from tests.world import World, soft
 
 SMALL = {"nodes": 16, "leaf_size": 4, "leaves_per_spine": 2, "pod_sizes": (1, 2, 4, 8), "gang_pods": (2, 9)}
 PLANTED = {
@@ -109,43 +108,6 @@ def test_spines_are_filled_like_leaves() -> None:
     assert least(world) == (9 * 2 + 9 * 2 + 9 * 3, 6)
 
 
-def test_limits_keep_groups_out_of_wider_domains() -> None:
-    # Four gangs of 3 and two of 8 that must lie in one leaf each: the 8s fill two leaves, so the 3s are two to a leaf,
-    # and the soft gang of 4 has 2 left in each of the two other leaves.
-    world = spines()
-    for name in "pqrs":
-        world.pods_of(f"{name}0 {name}1 {name}2", world.gang(name, 3, topology=hard(1)))
-    for name in "tu":
-        world.pods_of(" ".join(f"{name}{number}" for number in range(8)), world.gang(name, 8, topology=hard(1)))
-    world.pods_of("v0 v1 v2 v3", world.gang("v", 4, topology=soft()))
-    # The leaves of the 3s share a spine: 12 + 16 pods at tier 1, 4 at tier 2, in 4 + 2 + 2 leaves.
-    assert least(world) == (12 + 16 + 8, 8)
-
-
-def test_what_is_left_in_leaves_is_counted_in_pieces_of_each_size() -> None:
-    # Four gangs of 5 take a leaf each and leave 3 there, 12 in all, but no room for a pod of 4. An empty leaf has room
-    # for two of them; so half a leaf must be empty, and half a gang is at tier 2: 3.5 * 5 + 0.5 * 10, rounded up.
-    world = spines()
-    for name in "pqrs":
-        world.pods_of(" ".join(f"{name}{number}" for number in range(5)), world.gang(name, 5, topology=soft()))
-    assert least(world) == (20, 4)
-    world.pod("large", None, 4)
-    assert least(world) == (23, 5)
-
-
-def test_subgroups_that_lie_in_a_leaf_each_take_as_many_leaves_as_bins() -> None:
-    # Three subgroups of 5 GPUs, 15 in all, would fit into two leaves of 8; each in one leaf they take three.
-    world = World()
-    world.nodes("a b c d e f")
-    leaves = [world.hyper(f"leaf{number}", 1, names) for number, names in enumerate(("a b", "c d", "e f"))]
-    world.hyper("spine", 2, " ".join(leaves))
-    policy = SubGroupPolicy("part", 5, 0, hard(1))
-    gang = world.gang("g", 15, topology=soft(), policies=[policy])
-    for part in "xyz":
-        world.pods_of(" ".join(f"{part}{number}" for number in range(5)), gang, part=part)
-    assert least(world) == (15 * 2 + 15 * 1, 3 + 3)
-
-
 def test_pods_that_run_are_where_they_are() -> None:
     # The gang runs on both spines: its two new pods count at the root's tier like the two that run.
     world = spines()
@@ -166,33 +128,6 @@ def test_no_tree_no_master() -> None:
 
 
 # Counting alone, where all is placed
-
-
-def counted(world: World) -> tuple[int, int]:
-    """What counting says of ``locality`` and ``span``."""
-    dense = make_dense(world.instance())
-    criterion = criterion_of(dense, "locality")
-    bounds = [bound for bound in bounds_for(dense, full(dense)) if bound.by == "counting"]
-    locality, span = (max(one.bound for one in bounds if one.criterion == each) for each in (criterion, criterion + 1))
-    return locality, span
-
-
-def test_pods_of_one_shape_are_counted_together() -> None:
-    # Two subgroups of 5: each fits into a leaf of 8, the ten together only into a spine, in two leaves.
-    world = spines()
-    gang = world.gang("g", 10, topology=soft(), policies=[SubGroupPolicy("part", 5, 0, hard(1))])
-    for part in "xy":
-        world.pods_of(" ".join(f"{part}{number}" for number in range(5)), gang, part=part)
-    assert counted(world) == (10 * 2 + 10 * 1, 2 + 2)
-
-
-def test_pods_of_several_shapes_are_counted_by_what_they_take() -> None:
-    # Two pods of 3 GPUs and four of 1: alone each kind fits into a leaf of 8, the 10 GPUs do not.
-    world = spines()
-    gang = world.gang("g", 6, topology=soft())
-    world.pods_of("p q", gang, 3)
-    world.pods_of("r s t u", gang)
-    assert counted(world) == (6 * 2, 2)
 
 
 # Its parts
@@ -245,28 +180,6 @@ def test_the_bound_of_a_program_is_below_every_point(seed: int) -> None:
 def _keeps(row: Row, point: tuple[int, ...]) -> bool:
     total = sum(point[column] * many for column, many in zip(row.columns, row.coefficients, strict=True))
     return total == row.room if row.equal else total <= row.room
-
-
-def ground_of(world: World) -> MeasuredInstance:
-    found = measure_instance(make_dense(world.instance()))
-    assert found is not None
-    return found
-
-
-def test_naming_blocks_takes_nothing_from_the_bound() -> None:
-    world = spines()
-    for name in "pqr":
-        world.pods_of(" ".join(f"{name}{number}" for number in range(9)), world.gang(name, 9, topology=soft()))
-    measured = ground_of(world)
-    together = MasterProgram(measured, measured.units())
-    apart = MasterProgram(measured, [measured.unit([block]) for block in measured.blocks])
-    assert len(together.units) == 1
-    assert len(apart.units) == 2
-    first, second = (each.program.minimum(each.locality, math.inf) for each in (together, apart))
-    assert first is not None
-    assert second is not None
-    assert first <= 63
-    assert second <= 63
 
 
 # Against everything

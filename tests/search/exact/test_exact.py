@@ -1,25 +1,32 @@
-"""The exact method on instances whose optimum can be worked out by hand: each rule, each value, and what it claims."""
+"""What the exact method claims, the size of its models, and what a part of an instance holds it to."""
 
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
-from placer.problem import Instance, Policy, SubGroupPolicy
+from placer.problem import Instance
 from placer.problem.placement import MAXIMISED
+from placer.problem.reading import read
 from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.events import BoundFound, Improved, SearchOptions, TooLarge
 from placer.search.exact import method as exact
-from placer.search.exact.method import ExactModel, safe_bound, search
+from placer.search.exact.method import ExactModel, Must, safe_bound, search
 from placer.search.greedy.multi_start import greedy
-from tests.world import World, hard, port, soft
+from tests.judge import placement
+from tests.kep import kep_cluster
+from tests.search.test_rows import held
+from tests.shop import SHOP, shop, star
+from tests.world import World, calls, hard, soft
 
-#: The module; as an attribute of its package it is the function.
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -62,192 +69,10 @@ def told(instance: Instance, **options: object) -> Told:
     return Told(end, dense, tuple(solutions), tuple(bounds))
 
 
-def best(world: World) -> Told:
-    found = told(world.instance())
-    assert found.end == "proved"
-    return found
-
-
 # Rules
 
 
-def test_capacity() -> None:
-    # 2 nodes of 4 GPUs, pods of 3: one per node, though 8 GPUs would be enough for two of them and two thirds.
-    world = World()
-    world.nodes("a b")
-    for name in "xyz":
-        world.pod(name, gpu=3)
-    assert best(world).pods == 2
-
-
-def test_host_ports() -> None:
-    # Port 80 on every address clashes with port 80 on one; on two different addresses it does not.
-    world = World()
-    world.node("a")
-    world.pod("any", ports=[port(80)])
-    world.pod("one", ports=[port(80, "10.0.0.1")])
-    world.pod("two", ports=[port(80, "10.0.0.2")])
-    world.pod("other", ports=[port(81)])
-    assert best(world).pods == 3
-
-
-def test_eligibility() -> None:
-    world = World()
-    world.node("a", labels={"disk": "ssd"})
-    world.node("b", 8)
-    for name in "uvwxyz":
-        world.pod(name, selector={"disk": "ssd"})
-    assert best(world).pods == 4
-
-
-def test_gang_and_what_it_needs_at_least() -> None:
-    # 4 GPUs. The gang of 3 pods of 2 never fits; of the one that needs 1 of 3, two fit.
-    world = World()
-    world.node("a")
-    world.pods_of("p0 p1 p2", world.gang("big", 3), gpu=2)
-    world.pods_of("q0 q1 q2", world.gang("elastic", 1), gpu=2)
-    found = best(world)
-    assert (found.pods, found.values["admitted"], found.values["placed"]) == (2, 500_000, 1_000_000)
-
-
-def test_required_pods_come_before_optional_ones() -> None:
-    # 4 GPUs: two gangs that need 1 of 4 and 2 of 2. All 4 of the first one weigh as much, but admit less.
-    world = World()
-    world.node("a")
-    world.pods_of("p0 p1 p2 p3", world.gang("first", 1))
-    world.pods_of("q0 q1", world.gang("second", 2))
-    found = best(world)
-    assert found.values["admitted"] == 750_000
-    assert found.pods == 4
-
-
-def test_roles() -> None:
-    # One master and two workers are needed; the worker that does not fit beside the master keeps all out.
-    world = World()
-    world.nodes("a b", 2)
-    gang = world.gang("job", 3, roles={"master": 1, "worker": 2})
-    world.pod("m", gang, 2, role="master")
-    world.pod("w0", gang, 2, role="worker")
-    world.pod("w1", gang, 2, role="worker")
-    assert best(world).pods == 0
-    world.node("c", 2)
-    assert best(world).pods == 3
-
-
-def test_subgroups_are_placed_whole() -> None:
-    # 4 GPUs, subgroups of 3: one of the two; the fourth GPU stays free, since a part of a subgroup is none.
-    world = World()
-    world.node("a")
-    gang = world.gang("job", policies=[SubGroupPolicy("p", 3)])
-    for part in "01":
-        world.pods_of(f"{part}x {part}y {part}z", gang, part=part)
-    assert best(world).pods == 3
-
-
-def test_tier_limit() -> None:
-    # Leaves of 2 nodes: 8 GPUs. A gang of 9 fits the spine, not a leaf.
-    for tier, pods in ((1, 0), (2, 9)):
-        world = World()
-        world.nodes("a b c d")
-        world.hyper("l0", 1, "a b")
-        world.hyper("l1", 1, "c d")
-        world.hyper("s", 2, "l0 l1")
-        world.pods_of(" ".join(f"p{i}" for i in range(9)), world.gang("g", 9, topology=hard(tier)))
-        assert best(world).pods == pods
-
-
-def test_running_pods_hold_their_gang_to_a_leaf() -> None:
-    world = World()
-    world.nodes("a b", 3)
-    world.hyper("l0", 1, "a")
-    world.hyper("l1", 1, "b")
-    gang = world.gang("g", 1, topology=hard(1))
-    world.running("r", "a", gang)
-    world.pods_of("p0 p1 p2 p3", gang)
-    assert best(world).pods == 2
-
-
-def test_queue() -> None:
-    world = World()
-    world.nodes("a b")
-    world.queue("all", gpu=5)
-    world.queue("part", parent="all", gpu=4)
-    for name in "uvwxyz":
-        world.pod(name, queue="part" if name < "y" else "all")
-    assert best(world).pods == 5
-
-
 # Values
-
-
-def fabric(leaves: int = 2, gpu: int = 4) -> World:
-    """Leaves of two nodes under one spine."""
-    world = World()
-    for leaf in range(leaves):
-        world.nodes(f"n{leaf}a n{leaf}b", gpu)
-        world.hyper(f"l{leaf}", 1, f"n{leaf}a n{leaf}b")
-    world.hyper("s", 2, " ".join(f"l{leaf}" for leaf in range(leaves)))
-    return world
-
-
-def test_locality_and_span() -> None:
-    # Leaves of 8 GPUs. Gangs of 5 and 4 cannot share one, one of 6 is alone in a third: 5 + 4 + 6 pods on tier 1.
-    world = fabric(3)
-    for name, pods in (("g", 5), ("h", 4), ("i", 6)):
-        world.pods_of(" ".join(f"{name}{i}" for i in range(pods)), world.gang(name, pods, topology=soft()))
-    found = best(world)
-    assert (found.values["locality"], found.values["span"]) == (15, 3)
-
-
-def test_a_gang_that_must_be_split_touches_as_few_leaves_as_it_can() -> None:
-    # 8 + 8 GPUs under a spine of tier 2: 12 pods on tier 2, two leaves.
-    world = fabric(3)
-    world.pods_of(" ".join(f"g{i}" for i in range(12)), world.gang("g", 12, topology=soft()))
-    found = best(world)
-    assert (found.values["locality"], found.values["span"]) == (24, 2)
-
-
-def test_running_pods_count_in_locality() -> None:
-    # One pod runs in leaf 0, which has 1 GPU left; the two that wait are split or both leave it: (1 + 2) x tier 2.
-    world = fabric(2, 1)
-    gang = world.gang("g", 0, topology=soft())
-    world.running("r", "n0a", gang)
-    world.pods_of("p0 p1", gang)
-    found = best(world)
-    assert (found.values["locality"], found.values["span"]) == (6, 2)
-
-
-def test_elastic_gangs_place_what_fits_before_they_look_at_locality() -> None:
-    # 4 of 4 pods on two leaves are worth more than 2 on one.
-    world = fabric(2, 1)
-    world.pods_of("p0 p1 p2 p3", world.gang("g", 1, topology=soft()))
-    found = best(world)
-    assert (found.pods, found.values["locality"], found.values["span"]) == (4, 8, 2)
-
-
-def test_packing_opens_as_little_as_possible() -> None:
-    # 5 pods of 2 GPUs need 3 nodes, and 3 nodes two leaves and their spine.
-    world = fabric(3)
-    for name in "vwxyz":
-        world.pod(name, gpu=2)
-    found = best(world)
-    assert (found.values["packedHyperNodes"], found.values["packedNodes"]) == (3, 3)
-
-
-def test_packing_prefers_what_is_used_already() -> None:
-    world = fabric(3)
-    world.running("r", "n2b", None, 2)
-    world.pod("p", gpu=2)
-    found = best(world)
-    assert (found.values["packedHyperNodes"], found.values["packedNodes"]) == (0, 0)
-
-
-def test_the_order_of_the_policy_decides() -> None:
-    # With packing first nothing is placed: nothing opened is best.
-    world = World(Policy(levels=("packing", "placed")))
-    world.nodes("a b")
-    world.pod("p")
-    assert best(world).pods == 0
 
 
 # What it claims
@@ -324,3 +149,51 @@ def test_a_model_too_large_is_refused_before_it_is_built(monkeypatch: pytest.Mon
     found = told(instance)
     assert found.end == "finished"
     assert any(bound.criterion is None for bound in found.bounds)
+
+
+# Calls
+
+
+def test_a_model_whose_calls_are_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    dense = make_dense(shop(kep_cluster(), calls("web>db", 100), calls("web>web", 100)).instance())
+    model = ExactModel(dense)
+    assert model.calls is not None
+    size = 2 * 8 + model.calls.count
+    monkeypatch.setattr(exact, "MOST_VARIABLES", size)
+    ExactModel(dense)
+    monkeypatch.setattr(exact, "MOST_VARIABLES", size - 1)
+    with pytest.raises(TooLarge, match=f"^{size:,} variables, at most {size - 1:,}$"):
+        ExactModel(dense)
+
+
+def test_without_a_network_the_models_are_what_the_page_says() -> None:
+    """Sizes of shipped instances as they were before the model knew any call."""
+    page = (ROOT / "models/exact.md").read_text(encoding="utf-8")
+    for path in ("planted/planted-50", "clos/clos-128"):
+        row = re.search(rf"^\| {Path(path).name} .*$", page, re.MULTILINE)
+        assert row is not None
+        cells = [cell.strip() for cell in row[0].strip("|").split("|")]
+        dense = make_dense(read(ROOT / f"instances/{path}.json.gz"))
+        model = ExactModel(dense)
+        model.aim(0)
+        first = model.variables.size
+        for criterion in range(len(dense.criteria)):
+            model.objective.criterion(criterion)
+        found = (first, model.variables.size, len(model.proto.proto.constraints))
+        assert found == (int(cells[4]), int(cells[5]), int(cells[7]))
+        assert model.calls is None
+
+
+def test_majority_of_pods_that_are_held_is_what_the_whole_allows() -> None:
+    """As running pods w and the far x may keep their surplus of 1; where they are new pods that a part holds, not."""
+    world = star()
+    world.running("w", "n1", app=SHOP, workload="web")
+    world.running("far", "n5", app=SHOP, workload="x")
+    dense = make_dense(world.instance())
+    assert dense.network is not None
+    web = next(number for number, each in enumerate(dense.network.workloads) if each.bound and each.bound[0][0] == 0)
+    must = Must(surplus={(web, int(dense.network.area[0])): 0})
+    solution = dense.solution(placement("y@n1"))
+    assert held(ExactModel(dense, must), solution) is not None
+    assert held(ExactModel(dense), Solution()) is not None
+    assert held(ExactModel(dense, must), Solution()) is None

@@ -11,7 +11,6 @@ from placer.problem import GroupKey, NetworkTopology, SubGroupPolicy
 from placer.rules import verify
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.pooled_program import PooledProgram
-from placer.search.exact.variables import Reach
 from tests.examples import seed_blocks
 from tests.search.decomposed.test_tree_master import spines
 from tests.search.exact.test_pooled_model import PlacementsOfEverything, decided, full
@@ -29,46 +28,6 @@ def divided(
     return gang
 
 
-def in_leaves(world: World) -> list[tuple[int, int]]:
-    """Of each bundle that a leaf holds: members, and pods of one."""
-    bundles = PooledProgram(make_dense(world.instance())).bundles
-    inside = [each for each in (*bundles.gangs, *bundles.parts) if each.reach is Reach.LEAF]
-    return sorted((each.many, sum(bundles.items[item].size for item in each.items)) for each in inside)
-
-
-def test_subgroups_of_several_groups_and_groups_are_one_bundle() -> None:
-    world = spines()
-    divided(world, "g", "ab", 3)
-    divided(world, "h", "ab", 3)
-    world.pods_of("x y z", world.gang("i", 3, topology=hard(1)))
-    world.pods_of("s t", world.gang("j"))
-    assert in_leaves(world) == [(5, 3)]
-
-
-@pytest.mark.parametrize("name", ["size", "pods", "limit", "soft"])
-def test_what_differs_in_anything_that_counts_is_not_pooled(name: str) -> None:
-    world = spines()
-    divided(world, "g", "ab", 3)
-    if name == "size":
-        divided(world, "h", "ab", 3, gpu=2)
-    elif name == "pods":
-        divided(world, "h", "ab", 2)
-    elif name == "limit":
-        divided(world, "h", "ab", 3, topology=hard(2))
-    else:
-        divided(world, "h", "ab", 3, topology=soft())
-    assert in_leaves(world) == [(2, 2 if name == "pods" else 3), (2, 3)]
-
-
-def test_what_may_be_in_other_leaves_is_not_pooled() -> None:
-    world = World()
-    world.nodes("a b c d")
-    world.hyper("spine", 3, f"{world.hyper('leaf0', 1, 'a b')} {world.hyper('leaf1', 2, 'c d')}")
-    for name, tier in (("g", 1), ("h", 2), ("i", 2)):
-        world.pods_of(f"{name}0 {name}1", world.gang(name, 2, topology=hard(tier)))
-    assert in_leaves(world) == [(1, 2), (2, 2)]
-
-
 def test_pods_of_several_sizes_stay_together_whatever_their_order() -> None:
     """Roles of one group stand the other way round in the other; a leaf of 8 holds two members of 4."""
     world = spines()
@@ -78,7 +37,6 @@ def test_pods_of_several_sizes_stay_together_whatever_their_order() -> None:
             world.pod(f"{name}{number}", gang, gpu, role=f"role{number}")
     instance = world.instance()
     dense = make_dense(instance)
-    assert in_leaves(world) == [(4, 2)]
     read = decided(dense, PooledModel(dense))
     assert verify(instance, dense.placement(read)) == []
     assert full(dense, read)

@@ -12,6 +12,7 @@ from placer.arrays.dense_builder import make_dense
 from placer.problem import Instance, SubGroupPolicy
 from placer.rules import verify
 from placer.search.events import TooLarge
+from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.pooled_program import PooledProgram, tells_all
 from placer.search.greedy.multi_start import greedy
@@ -107,7 +108,7 @@ def test_calls_between_pods_that_run_are_a_constant() -> None:
     model.limit(criterion, cost)
     model.keep(criterion, cost)
     assert solver().solve(model.proto) == cp_model.OPTIMAL
-    program, columns = model.as_integer_program(value)
+    program, columns = IntegerForm(model.proto), columns_of(value)
     assert program.allows(model.encode(greedy(dense)))
     assert columns.at(lambda _: 0) == cost
     model.keep(criterion, cost - 1)

@@ -6,7 +6,7 @@ import pytest
 
 from placer.arrays import Solution
 from placer.arrays.dense_builder import make_dense
-from placer.problem import Dependency, Key, PodState, Policy
+from placer.problem import Dependency, Key, Policy
 from placer.rules import verify
 from placer.search.greedy.communicating import Way, place_communicating
 from placer.search.greedy.gang_admission import ruin_and_recreate
@@ -33,31 +33,6 @@ def shop(world: World, *dependencies: Dependency, **pods: str) -> World:
 # C8: network cost
 
 
-@pytest.mark.parametrize(("limit", "where"), [(4, {"n1", "n2"}), (5, {"n1", "n2", "n3"}), (19, {"n1", "n2", "n3"})])
-def test_callers_wait_where_no_node_is_near_enough(limit: int, where: set[str]) -> None:
-    """A node holds one pod; Z2 is 5 away from the callee, the other region 20."""
-    world = kep_cluster(gpu=1)
-    world.node_list.pop("n4")
-    world.running("s", "n1", gpu=0, app=SHOP, workload="db")
-    assert set(nodes(shop(world, calls("web>db", limit), web="a b c d")).values()) == where
-
-
-def test_the_rule_that_is_off_lets_them_go_far() -> None:
-    world = kep_cluster(World(Policy(rules_off=frozenset({"C8"}))), gpu=1)
-    world.running("s", "n1", gpu=0, app=SHOP, workload="db")
-    assert len(nodes(shop(world, calls("web>db", 0), web=" ".join("abcdefgh")))) == 8
-
-
-@pytest.mark.parametrize(("call", "found"), [("web>db", {"w": "n1", "d": "n2"}), ("db>web", {"w": "n2", "d": "n1"})])
-def test_a_limit_has_a_direction(call: str, found: dict[str, str]) -> None:
-    """From x to y is 3, the way back is unknown and thus 100."""
-    world = World()
-    world.node("n1", 1, area="r/x")
-    world.node("n2", 1, area="r/y")
-    world.links("zone", "x>y", 3)
-    assert nodes(shop(world, calls(call, 3), web="w", db="d")) == found
-
-
 def test_pods_that_all_wait_go_to_the_only_zone_that_holds_them() -> None:
     world = kep_cluster(gpu=1)
     world.node("n9", 1, area="us-east-1/Z4")
@@ -72,32 +47,7 @@ def test_a_chain_of_calls_keeps_each_pair_near() -> None:
     assert set(found.values()) == {"n1", "n2", "n3", "n4"}
 
 
-def test_a_workload_that_calls_itself_stays_in_one_zone() -> None:
-    found = nodes(shop(kep_cluster(gpu=1), calls("a>a", 0), a="a b c"))
-    assert sorted(found.values()) in (["n1", "n2"], ["n3", "n4"], ["n5", "n6"], ["n7", "n8"])
-
-
-@pytest.mark.parametrize("state", [PodState.TERMINATING, PodState.NOMINATED])
-def test_pods_that_leave_keep_no_other_near(state: PodState) -> None:
-    world = kep_cluster(gpu=1)
-    world.pod("s", None, 0, app=SHOP, workload="db", state=state, node="n1")
-    assert len(nodes(shop(world, calls("web>db", 0), web=" ".join("abcdefgh")))) == 8
-
-
 # C8 as the plugin reads it
-
-
-def far_and_near(policy: Policy) -> World:
-    """Workload web calls x, which runs in Z1, and y and z, which run in Z3; nothing else is within 5 of Z3."""
-    world = kep_cluster(World(policy), gpu=1)
-    for name, node in (("x", "n1"), ("y", "n5"), ("z", "n6")):
-        world.running(name, node, gpu=0, app=SHOP, workload=name)
-    return shop(world, *(calls(f"web>{name}", 5) for name in "xyz"), web="a b c")
-
-
-def test_a_majority_of_near_callees_is_enough() -> None:
-    assert nodes(far_and_near(Policy())) == {}
-    assert set(nodes(far_and_near(MAJORITY)).values()) == {"n5", "n6"}
 
 
 def test_a_callee_that_is_placed_too_makes_up_for_a_far_one() -> None:
@@ -147,62 +97,6 @@ def full(world: World, *names: str) -> World:
     return world
 
 
-@pytest.mark.parametrize(("forth", "back", "callers"), [(20, 0, 2), (0, 20, 0), (29, 0, 2), (30, 0, 3)])
-def test_a_link_carries_so_many_callers(forth: int, back: int, callers: int) -> None:
-    """Only x has room, and the callee runs in y: each caller takes 10 from x to y and nothing of the way back."""
-    world = full(two_regions(forth, back), "n2", "n3")
-    world.running("s", "n2", gpu=0, app=SHOP, workload="db")
-    assert set(nodes(shop(world, calls("web>db", 100, 10), web="a b c")).values()) <= {"n1"}
-    assert len(nodes(world)) == callers
-
-
-@pytest.mark.parametrize(("forth", "back", "callees"), [(0, 20, 1), (20, 0, 0), (0, 39, 1), (0, 60, 3)])
-def test_a_link_carries_so_many_callees(forth: int, back: int, callees: int) -> None:
-    """The other way about: two callers run in y, so that each callee in x takes 20 from y to x."""
-    world = full(two_regions(forth, back), "n2", "n3")
-    for name in ("r1", "r2"):
-        world.running(name, "n2", gpu=0, app=SHOP, workload="web")
-    assert len(nodes(shop(world, calls("web>db", 100, 10), db="a b c"))) == callees
-
-
-def test_the_zones_of_a_region_share_the_link_to_another() -> None:
-    """x and y have room for six callers of what runs in z; the link carries four."""
-    world = full(two_regions(between=40), "n3")
-    world.running("s", "n3", gpu=0, app=SHOP, workload="db")
-    assert len(nodes(shop(world, calls("web>db", 100, 10), web=" ".join("abcdef")))) == 4
-
-
-def test_calls_both_ways_take_both_links() -> None:
-    world = full(two_regions(20, 10), "n2", "n3")
-    world.running("s", "n2", gpu=0, app=SHOP, workload="db")
-    assert len(nodes(shop(world, calls("web>db", 100, 10), calls("db>web", 100, 10), web="a b c"))) == 1
-
-
-def test_pairs_in_one_zone_take_nothing() -> None:
-    world = full(two_regions(0, 0, 0), "n2", "n3")
-    world.running("s", "n1", gpu=0, app=SHOP, workload="db")
-    assert len(nodes(shop(world, calls("web>db", 100, 10), web="a b c"))) == 3
-
-
-@pytest.mark.parametrize("state", [PodState.BOUND, PodState.TERMINATING])
-def test_pairs_that_run_or_leave_hold_their_link(state: PodState) -> None:
-    """A pair of another AppGroup takes 15 of 30 from x to y, so one caller that takes 10 is left."""
-    world = full(two_regions(30), "n2", "n3")
-    other = world.app_group("other", calls("p>q", 100, 15))
-    world.pod("p", None, 0, app=other, workload="p", state=state, node="n1")
-    world.pod("q", None, 0, app=other, workload="q", state=state, node="n2")
-    world.running("s", "n2", gpu=0, app=SHOP, workload="db")
-    assert len(nodes(shop(world, calls("web>db", 100, 10), web="a b c"))) == 1
-
-
-def test_a_callee_that_leaves_still_uses_its_link() -> None:
-    """Callers in x take 10 for the callee that runs in y and 10 for the one that leaves it: 40 carry two."""
-    world = full(two_regions(40), "n2", "n3")
-    world.running("s", "n2", gpu=0, app=SHOP, workload="db")
-    world.pod("t", None, 0, app=SHOP, workload="db", state=PodState.TERMINATING, node="n2")
-    assert len(nodes(shop(world, calls("web>db", 100, 10), web="a b c"))) == 2
-
-
 @pytest.mark.parametrize(("capacity", "callers"), [(10**24, 3), (10**18, 1), (10**18 - 1, 0)])
 def test_amounts_beyond_64_bits_are_counted_all_the_same(capacity: int, callers: int) -> None:
     world = full(two_regions(capacity), "n2", "n3")
@@ -211,27 +105,6 @@ def test_amounts_beyond_64_bits_are_counted_all_the_same(capacity: int, callers:
 
 
 # Gangs that call
-
-
-def test_a_gang_that_a_link_does_not_carry_whole_is_left_out() -> None:
-    world = full(two_regions(30), "n2", "n3")
-    world.running("s", "n2", gpu=0, app=SHOP, workload="db")
-    gang = world.gang("g", 3)
-    world.app_group("shop", calls("web>db", 100, 11))
-    for name in "abc":
-        world.pod(name, gang, app=SHOP, workload="web")
-    world.pod("lone", app=SHOP, workload="web")
-    assert set(nodes(world)) == {"lone"}
-
-
-def test_of_an_elastic_gang_as_many_are_placed_as_the_link_carries() -> None:
-    world = full(two_regions(20), "n2", "n3")
-    world.running("s", "n2", gpu=0, app=SHOP, workload="db")
-    gang = world.gang("g", 1)
-    world.app_group("shop", calls("web>db", 100, 10))
-    for name in "abc":
-        world.pod(name, gang, app=SHOP, workload="web")
-    assert len(nodes(world)) == 2
 
 
 def racks(limit: int) -> World:

@@ -13,6 +13,7 @@ from placer.base.deadline import NEVER
 from placer.problem import Instance
 from placer.problem.result import Termination
 from placer.search.greedy.multi_start import _GreedySearch, greedy
+from tests.examples import every
 from tests.hostile import EVIL, HOSTILE
 from tests.support import Document, instance_of, node, pod
 
@@ -35,7 +36,7 @@ def test_small_pods_find_room_next_to_large_ones() -> None:
 
 
 # Pods of broad_affinity fill a node together. Their number is proved; on how few nodes the others are is not.
-@pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "broad_affinity"])
+@pytest.mark.parametrize("kind", every(4, [kind for kind in HOSTILE if kind != "broad_affinity"]))
 def test_what_is_proved_without_it_is_proved_next_to_it(kind: str) -> None:
     """No search runs to the limit because of pods that ask for next to nothing."""
     others = honest(60, (1, 2, 3, 5))
@@ -47,7 +48,7 @@ def test_what_is_proved_without_it_is_proved_next_to_it(kind: str) -> None:
         assert sum(key.namespace != EVIL for key in result.placement.node_of) == 20
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", every(4, HOSTILE))
 def test_the_first_answer_places_all_others(kind: str) -> None:
     """They come in the first run, and twice as many hostile pods are at most three times the work."""
     others, work = honest(30, (2,)), []

@@ -15,7 +15,7 @@ from placer.search.greedy.multi_start import greedy
 from placer.search.greedy.state import GreedyLayout, GreedyState
 from tests.support import instance_of
 from tests.tiny_neighbours import tiny_neighbours
-from tests.world import World, apart, hard, near, spread
+from tests.world import World, apart
 
 
 def hosts(racks: str) -> World:
@@ -79,42 +79,6 @@ def test_a_pod_with_room_comes_without_anybody_moving() -> None:
     assert ends(replicas(hosts("aa")), "w0@n0 x@n0 y@n1", "w1") == "w0@n0 w1@n1 x@n0 y@n1"
 
 
-def test_nobody_leaves_the_domain_that_its_group_is_limited_to() -> None:
-    for limit, end in ((1, None), (2, "w0@n0 w1@n1 x@n0 y@n1")):
-        world = hosts("ab")
-        gang = world.gang("gang", 2, topology=hard(limit))
-        for name in ("w0", "w1"):
-            world.pod(name, labels={"app": "web"}, asks=apart("host", app="web"))
-        world.pods_of("x y", gang)
-        assert ends(world, "w0@n0 x@n1 y@n1", "w1") == end
-
-
-def test_nobody_leaves_those_that_must_be_near_it() -> None:
-    """Whoever asks for a pod keeps it where it is, and stays there itself."""
-    assert ends(replicas(hosts("ab"), asks=near("rack", app="x")), "w0@n0 x@n1 y@n1", "w1") is None
-
-
-@pytest.mark.parametrize(("spread_pods", "moves"), [("x0@n2", True), ("x0@n2 x1@n2", False)])
-def test_nobody_leaves_a_domain_that_is_needed_for_what_is_spread(spread_pods: str, moves: bool) -> None:
-    """The large pod is counted by those that are spread, and asks for nothing: without it rack a has none of them."""
-    world = hosts("aab-")
-    for name in ("w0", "w1"):
-        world.pod(name, labels={"app": "web"}, asks=apart("host", app="web"), not_on=("n2", "n3"))
-    for name in ("x0", "x1"):
-        world.pod(name, labels={"app": "x"}, asks=spread("rack", app="x"))
-    world.pod("large", gpu=2, labels={"app": "x"})
-    world.pod("z")
-    found = ends(world, f"w0@n0 z@n0 large@n1 {spread_pods}", "w1")
-    assert found == (f"large@n3 w0@n0 w1@n1 {spread_pods} z@n0" if moves else None)
-
-
-def test_a_queue_without_room_stays_without() -> None:
-    world = replicas(hosts("aa"))
-    world.queue("full", gpu=0)
-    world.pod("q", queue="full", labels={"app": "web"}, asks=apart("host", app="web"))
-    assert ends(world, "w0@n0 x@n1 y@n1", "q") is None
-
-
 def test_a_gang_of_which_one_pod_finds_no_way_gets_nothing() -> None:
     for size in (2, 3):
         world = hosts("aa")
@@ -160,24 +124,6 @@ def test_no_node_is_emptied_where_all_of_an_application_need_one_each() -> None:
         world.pod(f"c{number}", labels={"app": "c"}, asks=apart("host", app="c"))
     start = "c0@n0 c1@n1 c2@n2"
     assert packed(world, start) == start
-
-
-@pytest.mark.parametrize("limited", [True, False])
-def test_pods_that_other_values_look_at_stay_where_they_are(limited: bool) -> None:
-    world = hosts("aab")
-    gang = world.gang("gang", 1, topology=hard(1) if limited else None)
-    world.pod("g", gang, not_on=("n1",))
-    world.pod("c", labels={"app": "c"}, asks=apart("host", app="c"), not_on=("n1", "n2"))
-    assert packed(world, "c@n0 g@n2") == ("c@n0 g@n2" if limited else "c@n0 g@n0")
-
-
-def test_no_node_is_emptied_that_what_is_spread_needs() -> None:
-    """There is room for x0 in rack b, of which it would have two then, and rack a none."""
-    world = hosts("abb")
-    for number in range(2):
-        world.pod(f"x{number}", labels={"app": "x"}, asks=spread("rack", app="x"))
-    world.pod("z")
-    assert packed(world, "x0@n0 x1@n1 z@n2") in ("x0@n0 x1@n1 z@n1", "x0@n0 x1@n2 z@n2")
 
 
 @pytest.mark.parametrize("apart_from", ["", "abcdefghij"])

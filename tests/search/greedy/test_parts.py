@@ -7,14 +7,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from placer.arrays import Dense, Solution
+from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.model import ready
 from placer.problem import SubGroupPolicy
 from placer.search.greedy.best_fit import choose
 from placer.search.greedy.state import GreedyLayout, GreedyState, least
 from tests.tiny import tiny
-from tests.world import World, port
+from tests.world import World
 
 
 def room_of(dense: Dense, state: GreedyState, index: int) -> list[int]:
@@ -53,17 +53,6 @@ def test_room_is_kept_up_to_date_through_taking_and_undoing(seed: int) -> None:
     assert state.solution() == {}
     assert not any(state.placed)
     assert state.queue_room == [row.room for row in dense.queue_rows]
-
-
-def test_a_state_begins_where_a_solution_ends() -> None:
-    world = World()
-    world.nodes("n0 n1", 4)
-    world.pods_of("a b c", world.gang("g", 3))
-    dense = make_dense(world.instance())
-    state = GreedyState(GreedyLayout(dense), Solution({(0, 0): 1, (0, 1): 2}))
-    assert state.solution() == {(0, 0): 1, (0, 1): 2}
-    assert state.left(0) == 0
-    assert state.used.all()
 
 
 def choices(dense: Dense, group: int) -> list[dict[int, int]]:
@@ -129,10 +118,6 @@ def test_nodes_that_are_filled_go_first_and_the_rest_fits_best() -> None:
     assert choose(state, 0, 20, (0, 4)) == ([0, 2, 3, 1], [8, 5, 4, 3])
 
 
-def test_one_pod_goes_where_least_is_left() -> None:
-    assert choose(state_of([8, 3, 5]), 0, 1, (0, 3)) == ([1], [1])
-
-
 def test_few_leaves_the_roomiest_first_then_the_tightest_for_the_rest() -> None:
     state = state_of([4, 4, 2, 2, 1, 1], "n0 n1;n2 n3;n4 n5")
     chosen = choose(state, 0, 10, (0, 6), leaves=())
@@ -141,23 +126,3 @@ def test_few_leaves_the_roomiest_first_then_the_tightest_for_the_rest() -> None:
     chosen = choose(state, 0, 4, (0, 6), leaves=())
     assert chosen is not None
     assert set(chosen[0]) == {2, 3}
-
-
-def test_leaves_that_are_touched_already_go_first() -> None:
-    state = state_of([4, 4, 2, 2, 1, 1], "n0 n1;n2 n3;n4 n5")
-    chosen = choose(state, 0, 3, (0, 6), leaves={2})
-    assert chosen is not None
-    assert set(chosen[0]) >= {4, 5}
-
-
-def test_a_host_port_is_taken_once_per_node() -> None:
-    world = World()
-    world.nodes("n0 n1", 4)
-    gang = world.gang("g", 2)
-    for name in ("a", "b", "c"):
-        world.pod(name, gang, ports=[port(80)])
-    state = GreedyState(GreedyLayout(make_dense(world.instance())))
-    assert choose(state, 0, 3, (0, 2)) is None
-    assert choose(state, 0, 2, (0, 2)) == ([0, 1], [1, 1])
-    state.take(0, [0], [1])
-    assert state.fits(0).tolist() == [0, 1]

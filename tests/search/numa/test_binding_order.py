@@ -66,13 +66,6 @@ def test_creation_order_is_enough_where_it_works() -> None:
     assert told(world, "a@n1 b@n1") == (["b@n1:0", "a@n1:1"], ())
 
 
-def test_where_any_order_works_the_plan_has_creation_order() -> None:
-    world = _world(n1=TWO_AND_FOUR)
-    world.pod("a", gpu=0, numa=TWO, created=9)
-    world.pod("b", gpu=0, numa=FOUR, created=8)
-    assert told(world, "a@n1 b@n1") == (["b@n1:1", "a@n1:0"], ())
-
-
 def test_only_places_of_the_same_node_are_exchanged() -> None:
     """a and b change places; c, which has no zones, and d on the other node keep theirs."""
     world = _world(n1=FOUR_AND_TWO, n2=FOUR_AND_TWO)
@@ -89,12 +82,6 @@ def test_what_no_order_admits_stays_as_it_is() -> None:
     world.pod("a", gpu=0, numa=demand("2 cpu 1 memory", "4 cpu 1 memory"))
     world.pod("b", gpu=0, numa=TWO)
     assert told(world, "b@n1 a@n1") == (["b@n1:0", "a@n1:"], ())
-
-
-def test_zones_of_a_pod_are_the_union_over_its_containers() -> None:
-    world = _world(n1=TWO_AND_FOUR)
-    world.pod("a", gpu=0, numa=demand("2 cpu 1 memory", "4 cpu 1 memory"))
-    assert told(world, "a@n1") == (["a@n1:01"], ())
 
 
 def test_where_the_rule_does_not_apply_nothing_is_said() -> None:

@@ -12,11 +12,7 @@ from placer.arrays.dense_builder import make_dense
 from placer.lab.generate import generate
 from placer.problem import Instance
 from placer.rules import verify
-from placer.search.decomposed.incumbent_state import IncumbentState
-from placer.search.decomposed.repairing import RepairTask, repair
-from placer.search.decomposed.subproblem import make_subproblem
 from placer.search.greedy.multi_start import complete, greedy
-from placer.search.numa.binding_order import aligned
 from placer.search.numa.ejection_chains import EXCHANGE_WORK, place_by_ejection_chains
 from placer.search.numa.zone_bins import ZoneBins
 from tests.examples import seed_blocks
@@ -24,7 +20,7 @@ from tests.numa_words import demand, numa
 from tests.numa_worlds import assigned
 from tests.support import instance_of
 from tests.tiny_numa import tiny_numa
-from tests.world import World, hard
+from tests.world import World
 
 #: Deterministic time of ejection chains over a handful of zones.
 WORK = 200 * EXCHANGE_WORK
@@ -110,30 +106,6 @@ def test_a_pod_that_counts_more_takes_the_place_of_one_that_counts_less() -> Non
     dense, start = on_nodes(world.instance(), low="a")
     found = chained(world.instance(), dense, start)
     assert [dense.classes[index].pods[0].name for index, _ in found] == ["high"]
-
-
-def test_a_queue_that_is_full_stays_so() -> None:
-    """There is room for both pods, and capability for one."""
-    world = halves("a")
-    world.queue("tight", cpu=5000)
-    for name in ("one", "two"):
-        world.pod(name, gpu=0, queue="tight", numa=demand("4 cpu 4 memory"))
-    dense, start = on_nodes(world.instance(), one="a")
-    assert sum(chained(world.instance(), dense, start).values()) == 1
-
-
-def test_a_gang_stays_below_its_hyper_node() -> None:
-    """The pod that waits could be placed only if one of a gang left the HyperNode that the gang has to be in."""
-    world = halves("a", "b")
-    world.hyper("left", 1, "a")
-    world.hyper("right", 1, "b")
-    gang = world.gang("gang", 2, topology=hard(1))
-    for name in ("one", "two"):
-        world.pod(name, gang, gpu=0, numa=demand("4 cpu 4 memory"))
-    cores(world, six=6, seven=7, eight=8)
-    dense, start = on_nodes(world.instance(), one="a", two="a", six="b", seven="b")
-    found = chained(world.instance(), dense, start)
-    assert {dense.nodes[node] for index, node in found if dense.groups[dense.classes[index].group].short == 2} == {"a"}
 
 
 def test_pods_of_two_containers_stay_where_containers_are_aligned_one_by_one() -> None:
@@ -277,36 +249,6 @@ def without_some(dense: Dense, solution: Solution, chance: random.Random) -> Sol
     assert dense.numa is not None
     ordered = dense.numa.ordered(kept)
     return Solution() if ordered is None else ordered
-
-
-@pytest.mark.parametrize("seeds", seed_blocks(240, 60, quick=2))
-def test_ejection_chains_through_a_part_keeps_every_rule(seeds: range) -> None:
-    """What it gains in the part it gains in the whole."""
-    gained = 0
-    for seed in seeds:
-        instance = tiny_numa(seed).instance
-        dense, chance = make_dense(instance), random.Random(seed)
-        if dense.numa is None:
-            continue
-        incumbent = IncumbentState(dense, without_some(dense, greedy(dense), chance))
-        groups = range(len(dense.groups))
-        still = chance.sample(groups, chance.randint(0, len(groups) // 3))
-        nodes = chance.sample(range(len(dense.nodes)), (1 + len(dense.nodes)) // 2)
-        subproblem = make_subproblem(incumbent, nodes, [group for group in groups if group not in still], locked=still)
-        if not subproblem.dense.classes:
-            continue
-        repaired = repair(
-            RepairTask(subproblem.dense, subproblem.start, subproblem.must, 0, 600.0, WORK, seed, chains=True)
-        )
-        if repaired.solution is None:
-            continue
-        old = incumbent.values
-        incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
-        assert verify(instance, aligned(instance, dense.placement(incumbent.solution))) == [], seed
-        assert list(repaired.gains) == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
-        assert repaired.gains[0] >= 0 or dense.criteria[0][0] != "admitted"
-        gained += repaired.gains[0] > 0
-    assert gained >= 3
 
 
 @pytest.mark.parametrize(("zones", "pod_scope"), [((2,), 0.5), ((4,), 1.0), ((2, 4, 8), 0.0), ((8,), 0.5)])

@@ -74,27 +74,6 @@ def test_what_is_kept_stays_and_a_gang_goes_whole() -> None:
     assert chosen(instance, "x3", "x1", "g2") == FirstPlan({}, {}, frozenset())
 
 
-def test_a_gang_that_went_leaves_room_for_what_follows() -> None:
-    world = racks()
-    for name in ("one", "two"):
-        world.pods_of(f"{name}-1", world.gang(name, 1, topology=hard(1), priority=10), 4)
-    found = chosen(world.instance(), "x1", "x2", "x3")
-    assert gone(found) == "g1 g2"
-    assert sorted(found.bound.values()) == ["a1", "a2"]
-
-
-def test_only_lower_priorities_go_and_the_first_group_has_the_cheapest() -> None:
-    world = racks()
-    world.pods_of("high-1", world.gang("high", 1, topology=hard(1), priority=10), 4)
-    world.pods_of("low-1", world.gang("low", 1, topology=hard(1), priority=5), 4)
-    found = chosen(world.instance())
-    assert gone(found) == "x1 x2 x3"
-    assert found.bound == {key("high-1"): "b2", key("low-1"): "b1"}
-    found = chosen(world.instance(), "x1")
-    assert gone(found) == "x3"
-    assert found.bound == {key("high-1"): "b2"}
-
-
 def test_budgets_bind() -> None:
     world = racks()
     for name in ("one", "two"):
@@ -107,30 +86,6 @@ def test_budgets_bind() -> None:
     found = chosen(limited)
     assert len((found.evicted | found.moved.keys()) & pods) == 1
     assert {key("g1"), key("g2")} <= found.evicted
-
-
-def test_nothing_goes_where_there_is_room() -> None:
-    """Half of b2 is free: nothing goes for what fits there."""
-    world = racks()
-    wanted = world.gang("wanted", 1, topology=hard(1), priority=10)
-    world.pods_of("w1", wanted, 2)
-    assert chosen(world.instance()) == FirstPlan({key("w1"): "b2"}, {}, frozenset())
-
-
-def test_what_has_its_room_still_stays_after_all() -> None:
-    """The second group makes the gang go, which leaves room beside it for the pod that went for the first."""
-    world = World()
-    for name in ("a", "b"):
-        world.node(name, 4)
-    world.running("x", "b", None, 1, priority=1)
-    gang = world.gang("gang", 2, priority=5)
-    world.running("g1", "a", gang, 4, priority=5)
-    world.running("g2", "b", gang, 3, priority=5)
-    world.pods_of("w1", world.gang("first", 1, priority=10), 1)
-    world.pods_of("w2", world.gang("second", 1, priority=9), 4)
-    found = chosen(world.instance())
-    assert found.bound == {key("w1"): "b", key("w2"): "a"}
-    assert gone(found) == "g1 g2"
 
 
 def fragmented() -> World:
@@ -169,16 +124,6 @@ def test_a_plan_of_several_gangs_is_whole_and_the_first_that_is_told() -> None:
     assert first.by == "construction"
     assert len(first.placement.node_of) == len(first.placement.moves) == 4
     assert verify(instance, first.placement) == []
-
-
-def test_of_what_cannot_be_had_together_one_is_had() -> None:
-    world = fragmented()
-    for name in ("one", "two"):
-        world.pods_of(f"{name}-1 {name}-2", world.gang(name, 2, topology=hard(1)), 4)
-    instance = replace(world.instance(), moves_only=True)
-    *_, last = first_plans(instance, NEVER)
-    assert len(last.placement.node_of) == 2
-    assert verify(instance, last.placement) == []
 
 
 def test_where_the_greedy_of_receivers_breaks_a_rule_the_other_finds_a_node() -> None:

@@ -7,46 +7,10 @@ import pytest
 from placer.answers.making_room import defrag
 from placer.base.errors import UsageError
 from placer.problem import GroupKey
-from placer.problem.placement import Placement, better
+from placer.problem.placement import Placement
 from placer.problem.result import Result, Verdict
 from placer.rules import verify
-from placer.rules.scoring import score
-from placer.search.preempt.lifting import waiting
-from tests.disturbing import whole
-from tests.examples import seed_blocks
-from tests.oracle_disruption import best_preempting
-from tests.search.preempt.test_preempt import domains_held_against_brute_force
-from tests.shrink import describe
-from tests.tiny_disruption import tiny_defrag
 from tests.world import World, hard
-
-blocks = pytest.mark.parametrize("seeds", seed_blocks(608, 16))
-
-
-@blocks
-def test_the_whole_model_moves_the_least_there_is(seeds: range) -> None:
-    """What it finds keeps the rules, and is the least where nothing had to be left out: then it is proved."""
-    proved = 0
-    for seed in seeds:
-        instance = tiny_defrag(seed)
-        if waiting(instance):
-            placement, bounds, ended = whole(instance)
-            assert verify(instance, placement) == [], f"seed {seed}\n{describe(instance)}"
-            found, best = score(instance, placement, disturbing=True), best_preempting(instance)[0]
-            assert not better(found, best), f"seed {seed}: {found} beats {best}\n{describe(instance)}"
-            assert ended == "proved"
-            if bounds:
-                proved += 1
-                assert not better(best, found), f"seed {seed}: {best} beats {found}\n{describe(instance)}"
-    assert proved > len(seeds) // 3
-
-
-@pytest.mark.parametrize("seeds", seed_blocks(608, 32))
-def test_no_bound_of_the_domains_is_beaten(seeds: range) -> None:
-    known, reached = domains_held_against_brute_force((seed, tiny_defrag(seed)) for seed in seeds)
-    assert known > len(seeds) // 2
-    assert reached
-
 
 # ------------------------------------------------------------------------------------------------- worked out by hand
 

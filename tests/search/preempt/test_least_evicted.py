@@ -10,7 +10,7 @@ import pytest
 
 from placer.problem import Instance
 from placer.problem.placement import LOSSES, Value
-from placer.search.preempt.fewest_evictions import least_evicted
+from placer.search.preempt.fewest_evictions import least_evicted, never_admitted
 from placer.search.preempt.lifting import waiting
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting
@@ -41,7 +41,10 @@ def test_no_bound_is_beaten(seeds: range) -> None:
         groups = waiting(instance)
         best, _ = best_preempting(instance)
         needed = sum(instance.need_weights[group.key] for group in groups)
-        if not groups or sum(value.value for value in best if value.name == "admitted") < needed:
+        admitted = sum(value.value for value in best if value.name == "admitted")
+        never = sum(instance.need_weights[key] for key in never_admitted(instance, groups))
+        assert admitted <= needed - never, f"seed {seed}"
+        if not groups or admitted < needed:
             continue
         least = least_evicted(instance, groups)
         assert least is not None, f"seed {seed}\n{describe(instance)}"
@@ -78,3 +81,14 @@ def test_where_nothing_may_be_evicted_or_not_enough_is_there_it_says_nothing() -
     assert least_evicted(instance, waiting(instance)) is None
     assert least_evicted(replace(instance, moves_only=True), waiting(instance)) is None
     assert least_evicted(instance, []) is None
+    assert never_admitted(instance, waiting(instance)) == {group.key for group in waiting(instance)}
+
+
+def test_what_may_be_evicted_counts_as_room_unless_all_is_only_moved() -> None:
+    world = World()
+    world.node("n", 4)
+    world.running("low", "n", None, 4, priority=1)
+    world.pods_of("w", world.gang("wanted", 1, priority=10), 4)
+    instance = world.instance()
+    assert never_admitted(instance, waiting(instance)) == set()
+    assert len(never_admitted(replace(instance, moves_only=True), waiting(instance))) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
@@ -15,7 +13,7 @@ from placer.problem import Instance, Key
 from placer.problem.disruption import Disruption
 from placer.problem.disruptions import limited
 from placer.problem.instance import DisruptionBudget
-from placer.problem.placement import Placement, Score, better
+from placer.problem.placement import Placement, better
 from placer.problem.result import Verdict
 from placer.rules import verify
 from placer.rules.scoring import score
@@ -24,7 +22,7 @@ from placer.search.preempt.domains import DomainSearch, disturbance
 from placer.search.preempt.first_plan import Carried, Known
 from placer.search.preempt.lifting import may_be_disturbed, waiting
 from placer.search.preempt.method import _Search, search
-from tests.disturbing import beaten, whole
+from tests.disturbing import whole
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting, only_for
 from tests.shrink import describe
@@ -32,31 +30,6 @@ from tests.support import instance_of, pod, policy
 from tests.support import node as node_of
 from tests.tiny_disruption import tiny_disruption
 from tests.world import World, apart, both, hard, near
-
-blocks = pytest.mark.parametrize("seeds", seed_blocks(608, 16))
-
-
-@cache
-def optimum(seed: int) -> tuple[Score, Placement]:
-    return best_preempting(tiny_disruption(seed).instance)
-
-
-@blocks
-def test_the_whole_model_finds_the_least_there_is(seeds: range) -> None:
-    """What it finds keeps the rules, and is the least where nothing had to be left out: then it is proved."""
-    proved = 0
-    for seed in seeds:
-        instance = tiny_disruption(seed).instance
-        if waiting(instance):
-            placement, bounds, ended = whole(instance)
-            assert verify(instance, placement) == [], f"seed {seed}\n{describe(instance)}"
-            found, best = score(instance, placement, disturbing=True), optimum(seed)[0]
-            assert not better(found, best), f"seed {seed}: {found} beats {best}\n{describe(instance)}"
-            assert ended == "proved"
-            if bounds:
-                proved += 1
-                assert not better(best, found), f"seed {seed}: {best} beats {found}\n{describe(instance)}"
-    assert proved > len(seeds) // 4
 
 
 def within_limits(seed: int) -> Instance:
@@ -76,34 +49,6 @@ def test_the_least_within_the_limits_of_a_policy_is_found(seeds: range) -> None:
         assert verify(instance, found.placement) == []
         best = best_preempting(instance)[0]
         assert score(instance, found.placement, disturbing=True) == best, f"seed {seed}\n{describe(instance)}"
-
-
-def domains_held_against_brute_force(instances: Iterable[tuple[int, Instance]]) -> tuple[int, int]:
-    """Seeded instances of which domains are searched for the first group that waits: how often that gives a bound, and
-    how often the least. No bound is beaten, and what is found keeps all rules.
-    """
-    known = reached = 0
-    for seed, instance in instances:
-        for group in waiting(instance)[:1]:
-            alone = only_for(instance, group.key)
-            best = best_preempting(alone)[0]
-            domains = DomainSearch(alone, group, NEVER)
-            for placement in domains.run():
-                assert verify(alone, placement) == []
-            if domains.bound is not None:
-                known += 1
-                wrong = beaten(domains.bound, best)
-                assert wrong is None, f"seed {seed}: {wrong}, but there is {best}\n{describe(alone)}"
-            if domains.best is not None:
-                reached += not better(disturbance(best), disturbance(domains.best[0]))
-    return known, reached
-
-
-@blocks
-def test_no_bound_of_the_domains_is_beaten_and_what_they_find_keeps_all_rules(seeds: range) -> None:
-    known, reached = domains_held_against_brute_force((seed, tiny_disruption(seed).instance) for seed in seeds)
-    assert known > len(seeds) // 5
-    assert reached >= len(seeds) // 8
 
 
 def test_what_a_bound_does_not_name_is_not_lost_in_it() -> None:
@@ -149,15 +94,6 @@ def test_one_unit_goes_where_one_will_do_and_that_is_proved() -> None:
     assert len(Disruption(result.instance, placement).units) == 1
     assert not placement.moves
     assert placement.evictions
-
-
-def test_what_has_room_elsewhere_is_moved_and_not_evicted() -> None:
-    result = preempt(full_racks(3, spare=1).instance(), time_limit=None, workers=1)
-    placement = result.placement or Placement()
-    assert result.verdict is Verdict.OPTIMAL
-    assert {move.node for move in placement.moves} == {"s0"}
-    assert not placement.evictions
-    assert [len(step.go) > 0 for step in placement.steps] == [True, False]
 
 
 def test_domains_prove_the_least_without_the_whole_model() -> None:
@@ -298,15 +234,6 @@ def test_what_cannot_go_keeps_what_it_needs_near() -> None:
     assert decided(world).evictions == (Key("default", "db-0"),)
 
 
-def test_what_may_go_is_not_left_without_what_it_needs_near() -> None:
-    world = labelled(("n0", 2), ("n1", 3))
-    world.running("db-0", "n0", None, 2, labels={"app": "db"})
-    world.running("db-1", "n1", None, 2, labels={"app": "db"})
-    world.running("cache", "n1", None, 1, asks=near("host", app="db"))
-    world.pods_of("new", world.gang("new", 1, priority=10), 2)
-    assert decided(world).evictions == (Key("default", "db-0"),)
-
-
 def test_what_stays_and_means_itself_needs_no_other() -> None:
     """Both others go: each of the two that stay has itself near, though neither could come as the first now."""
     world = labelled(("n0", 2), ("n1", 2))
@@ -315,24 +242,6 @@ def test_what_stays_and_means_itself_needs_no_other() -> None:
         world.running(f"goes-{node}", node, None, 1, labels={"app": "x"})
     world.pods_of("new-0 new-1", world.gang("new", 2, priority=10), 1)
     assert {key.name for key in decided(world).evictions} == {"goes-n0", "goes-n1"}
-
-
-def test_what_runs_side_by_side_against_its_anti_affinity_may_stay_so() -> None:
-    world = labelled(("n0", 4))
-    for name in ("a", "b"):
-        world.running(name, "n0", None, 1, labels={"app": "x"}, asks=apart("host", app="x"))
-    world.running("goes", "n0", None, 2)
-    world.pods_of("new", world.gang("new", 1, priority=10), 2)
-    assert decided(world).evictions == (Key("default", "goes"),)
-
-
-def test_nothing_that_is_placed_without_disturbing_needs_steps() -> None:
-    """Pods that ask for neighbours and have room beside all that runs disturb nothing."""
-    world = labelled(("n0", 1), ("n1", 2))
-    world.running("db", "n0", None, 1, labels={"app": "db"})
-    gang = world.gang("new", 1, priority=10)
-    world.pod("first", gang, 1, labels={"app": "x"}, asks=near("host", app="x"))
-    assert not decided(world).disturbs
 
 
 def test_what_is_moved_comes_after_who_has_to_be_the_first() -> None:

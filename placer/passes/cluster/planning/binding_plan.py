@@ -49,63 +49,37 @@ class WaitFor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlannedBinding:
-    """A binding to make.
+    """A binding to make."""
 
-    Parameters
-    ----------
-    pod, uid
-        The pod of the snapshot; another one of its name must not get this node.
-    numa_zones
-        The zones that the kubelet will choose; empty where C10 does not apply.
-    after
-        The pod before it on the node, perhaps of an earlier batch; None where it waits for none.
-    resource_version
-        The version of the pod that was decided upon; empty: any.
-    by_release
-        Whether its hold gate is removed and its own scheduler binds it, in place of a binding.
-    """
-
+    #: The pod of the snapshot; another one of its name must not get this node.
     pod: Key
     uid: str
     node: str
-    numa_zones: tuple[str, ...] = ()
+    numa_zones: tuple[str, ...] = ()  #: the zones that the kubelet will choose; empty where C10 does not apply
     wait: WaitFor = WaitFor.NOTHING
+    #: The pod before it on the node, perhaps of an earlier batch; None where it waits for none.
     after: Key | None = None
-    resource_version: str = ""
-    by_release: bool = False
+    resource_version: str = ""  #: the version of the pod that was decided upon; empty: any
+    by_release: bool = False  #: whether its hold gate is removed and its own scheduler binds it, in place of a binding
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Gangs that are bound together, most often one: all of them or none.
+    """Gangs that are bound together, most often one: all of them or none."""
 
-    Parameters
-    ----------
-    gangs
-        Sorted.
-    bindings
-        Each after the one that it waits for; those that wait for none may all be sent at once.
-    """
-
-    gangs: tuple[GroupKey, ...]
+    gangs: tuple[GroupKey, ...]  #: sorted
+    #: Each after the one that it waits for; those that wait for none may all be sent at once.
     bindings: tuple[PlannedBinding, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BindingPlan:
-    """All bindings to make.
-
-    Parameters
-    ----------
-    dropped
-        Gangs of the placement that are not in this plan, each with the reason.
-    stale
-        Dropped gangs whose reason is a change since the snapshot.
-    """
+    """All bindings to make."""
 
     batches: tuple[Batch, ...] = ()
+    #: Gangs of the placement that are not in this plan, each with the reason.
     dropped: Mapping[GroupKey, str] = field(default_factory=dict)
-    stale: frozenset[GroupKey] = frozenset()
+    stale: frozenset[GroupKey] = frozenset()  #: dropped gangs whose reason is a change since the snapshot
 
     def after(self, other: BindingPlan) -> BindingPlan:
         """Both plans as one, the other first."""
@@ -131,8 +105,6 @@ def plan_bindings(
 
     Parameters
     ----------
-    identities
-        Of each pod of the snapshot.
     changed
         Pods that were deleted, made again, bound by another scheduler, or edited.
     most

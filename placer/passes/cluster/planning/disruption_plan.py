@@ -36,33 +36,18 @@ __all__ = [
 
 @dataclass
 class DisruptionReport:
-    """The progress of a placement that disturbs.
+    """The progress of a placement that disturbs."""
 
-    Parameters
-    ----------
-    planned
-        Number of pods that were to leave.
-    evicted
-        Pods in order, the moved ones among them.
-    standing
-        Evicted pods that were not gone in time.
-    moved
-        Pod that was moved, or ran on a lost node, to its bound replacement.
-    not_moved
-        Evicted pods without a replacement in time, or without room for it.
-    elsewhere
-        The reason for another placement of the gaining pods than planned; None where there was none.
-    trouble
-        The reason for which the plan was not completed; None where it was.
-    """
-
-    planned: int = 0
-    evicted: list[Key] = field(default_factory=list)
-    standing: list[Key] = field(default_factory=list)
+    planned: int = 0  #: number of pods that were to leave
+    evicted: list[Key] = field(default_factory=list)  #: pods in order, the moved ones among them
+    standing: list[Key] = field(default_factory=list)  #: evicted pods that were not gone in time
+    #: Pod that was moved, or ran on a lost node, to its bound replacement.
     moved: dict[Key, Key] = field(default_factory=dict)
+    #: Evicted pods without a replacement in time, or without room for it.
     not_moved: list[Key] = field(default_factory=list)
+    #: The reason for another placement of the gaining pods than planned; None where there was none.
     elsewhere: str | None = None
-    trouble: str | None = None
+    trouble: str | None = None  #: the reason for which the plan was not completed; None where it was
 
 
 def owners(snapshot: Snapshot, pods: Iterable[Key]) -> dict[Key, str]:
@@ -108,12 +93,8 @@ def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) 
     return make_instance(added, scheduler_name=snapshot.scheduler_name, cluster=True, gates=snapshot.gates)
 
 
-class _NamedObject(ObjectView):
-    kind: str = ""
-
-
 def _named(item: bytes) -> tuple[str, Key]:
-    found = read_view(item, _NamedObject)
+    found = read_view(item, ObjectView)
     return found.kind, found.key
 
 
@@ -142,13 +123,7 @@ def keeping_room(
 
 
 def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Placement:
-    """A placement without its first ``done`` steps.
-
-    Parameters
-    ----------
-    renamed
-        Pods to their replacements.
-    """
+    """A placement without its first ``done`` steps."""
     steps = placement.steps[done:]
     goes = frozenset(chain.from_iterable(step.go for step in steps))
     comes = frozenset(chain.from_iterable(step.bind for step in steps))
@@ -176,10 +151,6 @@ def trouble_with(
 
     Parameters
     ----------
-    instance
-        Of the cluster now.
-    rest
-        The steps left.
     now, decided
         Pods now, and at the time of the decision.
     fits
@@ -212,8 +183,6 @@ def made_again(
     ----------
     moved, made
         Moved pods, and newer pods, to the uids of their controllers.
-    before, now
-        Their instances.
     """
     free: dict[tuple[object, ...], list[Key]] = defaultdict(list)
     for key, uid in sorted(made.items()):

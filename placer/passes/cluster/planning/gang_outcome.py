@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,22 +25,21 @@ GAVE_WAY = "new pods came while others were bound"
 
 @dataclass
 class BatchOutcome:
-    """A batch that was sent, or left.
-
-    Parameters
-    ----------
-    bound
-        Bindings that the server confirmed.
-    failed
-        Other pods, with the reason of each.
-    left
-        The reason for which nothing was sent; empty where it was.
-    """
+    """A batch under way, sent, or left."""
 
     batch: Batch
-    bound: list[PlannedBinding] = field(default_factory=list)
-    failed: dict[Key, str] = field(default_factory=dict)
-    left: str = ""
+    bound: list[PlannedBinding] = field(default_factory=list)  #: bindings that the server confirmed
+    failed: dict[Key, str] = field(default_factory=dict)  #: other pods, with the reason of each
+    left: str = ""  #: the reason for which nothing was sent; empty where it was
+    ready: deque[PlannedBinding] = field(default_factory=deque)
+    parked: list[PlannedBinding] = field(default_factory=list)  #: those that wait for a pod before them
+    out: int = 0  #: number of those that are sent and not answered
+    progress: float = 0.0  #: ``time.monotonic()`` of the last success
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more becomes of it."""
+        return not (self.ready or self.parked or self.out)
 
 
 class GangState(Enum):
@@ -56,31 +55,16 @@ class GangState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GangOutcome:
-    """A gang after a pass.
-
-    Parameters
-    ----------
-    bound
-        Its bindings of this pass.
-    missing
-        Planned pods that are not bound, with the reason of each.
-    reason
-        Why it was left or is still half-bound, or when it is tried again after a roll-back.
-    before
-        Bindings by earlier passes, where they left it half-bound.
-    waiting
-        Released pods among these that their own scheduler has not bound yet.
-    since, until
-        Of a half-bound one: since when, and its latest roll-back; None: unknown, never.
-    """
+    """A gang after a pass."""
 
     key: GroupKey
     state: GangState
-    bound: tuple[PlannedBinding, ...] = ()
-    missing: dict[Key, str] = field(default_factory=dict)
-    reason: str = ""
-    before: tuple[PlannedBinding, ...] = ()
-    waiting: tuple[PlannedBinding, ...] = ()
+    bound: tuple[PlannedBinding, ...] = ()  #: its bindings of this pass
+    missing: dict[Key, str] = field(default_factory=dict)  #: planned pods that are not bound, with the reason of each
+    reason: str = ""  #: why it was left or is still half-bound, or when it is tried again after a roll-back
+    before: tuple[PlannedBinding, ...] = ()  #: bindings by earlier passes, where they left it half-bound
+    waiting: tuple[PlannedBinding, ...] = ()  #: released pods among these that their own scheduler has not bound yet
+    #: Of a half-bound one: since when, and its latest roll-back; None: unknown, never.
     since: datetime | None = None
     until: datetime | None = None
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import compress
 from operator import itemgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from placer.base.words import counted
 from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
@@ -40,7 +40,6 @@ __all__ = [
     "on_hold",
     "recorded_after",
     "recorded_before",
-    "surplus",
     "surpluses",
     "told_when",
     "unseen",
@@ -52,23 +51,15 @@ T = TypeVar("T")
 _COMPLETE = frozenset((GangState.BOUND, GangState.SHORT))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedPlan:
-    """The record to write before the first binding.
+class RecordedPlan(NamedTuple):
+    """A plan without gangs that do not fit the record, that record, and a sentence for each namespace that lacks room.
 
-    Parameters
-    ----------
-    plan
-        Without gangs that do not fit the record.
-    gangs
-        Gangs that are half-bound, may become so, or were rolled back and are still there.
-    troubles
-        A sentence for each namespace with forgotten gangs.
+    Its gangs are half-bound, may become so, or were rolled back and are still there.
     """
 
     plan: BindingPlan
     gangs: dict[GroupKey, GangRecord]
-    troubles: list[str] = field(default_factory=list)
+    troubles: list[str]
 
 
 def recorded_before(
@@ -83,8 +74,6 @@ def recorded_before(
 
     Parameters
     ----------
-    record, half_bound
-        The record of earlier passes, and the gangs half-bound by it.
     awaited
         Digests of pods whose kubelets have not answered; their gangs are kept.
     """
@@ -127,8 +116,6 @@ def _with_room(wanted: Sequence[Mapping[GroupKey, GangRecord]], room: int, urgen
     ----------
     wanted
         Parts, in the order of each namespace.
-    room
-        Bytes.
     urgent
         The index of a part that precedes all others.
     """
@@ -221,8 +208,6 @@ def with_earlier(
 
     Parameters
     ----------
-    half_bound
-        Gangs that were half-bound before, planned or not.
     unbound
         Released pods that their schedulers have not bound yet.
     """
@@ -292,8 +277,6 @@ def next_to_go(
 
     Parameters
     ----------
-    patience
-        Seconds for which a gang may be half-bound.
     grace
         Least seconds that schedulers have to bind released pods.
     """
@@ -321,19 +304,16 @@ def _is_over(gang: GangOutcome, record: GangRecord | None, patience: float, grac
     return least <= 0 or (now - record.since).total_seconds() >= least
 
 
-def surplus(instance: Instance, gang: GangOutcome) -> frozenset[Key] | None:
-    """Released pods to delete alone, since the gang is ready without them; None where all of it is rolled back."""
-    pods, new = (frozenset(bind.pod for bind in binds) for binds in (gang.waiting, gang.bound))
-    return pods if pods and ready_without(instance, gang.key, pods, new) else None
-
-
 def surpluses(
-    instance: Instance, gangs: Iterable[GangOutcome], keys: Iterable[GroupKey]
+    instance: Instance, gangs: Iterable[GangOutcome], keys: Collection[GroupKey]
 ) -> dict[GroupKey, frozenset[Key]]:
-    """:func:`surplus` of the gangs to roll back, where there is one."""
-    wanted = frozenset(keys)
-    found = {gang.key: surplus(instance, gang) for gang in gangs if gang.key in wanted}
-    return {key: pods for key, pods in found.items() if pods is not None}
+    """Released pods to delete alone, of gangs to roll back that are ready without them."""
+    found = {}
+    for gang in gangs:
+        pods, new = (frozenset(bind.pod for bind in binds) for binds in (gang.waiting, gang.bound))
+        if gang.key in keys and pods and ready_without(instance, gang.key, pods, new):
+            found[gang.key] = pods
+    return found
 
 
 def given_up(before: Iterable[GangOutcome], after: Iterable[GangOutcome]) -> dict[Key, str]:
@@ -408,10 +388,6 @@ def recorded_after(
 
     Parameters
     ----------
-    record
-        As it was before the first binding.
-    patient_anew
-        Gangs whose patience begins again.
     refused
         Pods that certainly were not released, so that nobody gains by removing their gates.
     awaited

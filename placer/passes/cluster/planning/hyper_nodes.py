@@ -25,25 +25,14 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HyperNodePlan:
-    """Changes of HyperNodes.
+    """Changes of HyperNodes."""
 
-    Parameters
-    ----------
-    create, change
-        Manifests, lower tiers first.
-    unchanged
-        Number of those that are right already.
-    remove
-        Stored ones of ours that are not found.
-    left
-        Names of ours that are not found and are kept.
-    """
-
+    #: Manifests, lower tiers first.
     create: tuple[Document, ...]
     change: tuple[Document, ...]
-    unchanged: int
-    remove: tuple[Document, ...] = ()
-    left: tuple[str, ...] = ()
+    unchanged: int  #: number of those that are right already
+    remove: tuple[Document, ...] = ()  #: stored ones of ours that are not found
+    left: tuple[str, ...] = ()  #: names of ours that are not found and are kept
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
@@ -63,10 +52,6 @@ def plan_hyper_nodes(
 
     Parameters
     ----------
-    wanted
-        Manifests of a discovery, lower tiers first.
-    stored
-        All HyperNodes of the cluster.
     prune
         Remove ours that are not found.
 

@@ -32,35 +32,17 @@ _WHY = "pods that were moved with it are not made again yet"
 
 @dataclass(frozen=True)
 class ReservedRoom:
-    """State of the room for moved pods.
+    """State of the room for moved pods."""
 
-    Parameters
-    ----------
-    left
-        Reservations still kept, without pods that run again.
-    made
-        Waiting replacements of whole units, each with its node.
-    waiting
-        Replacements that wait for others of their unit.
-    """
-
-    left: tuple[Reservation, ...] = ()
-    made: tuple[Mapping[Key, str], ...] = ()
-    waiting: Mapping[Key, BackOff] = field(default_factory=dict)
+    left: tuple[Reservation, ...] = ()  #: reservations still kept, without pods that run again
+    made: tuple[Mapping[Key, str], ...] = ()  #: waiting replacements of whole units, each with its node
+    waiting: Mapping[Key, BackOff] = field(default_factory=dict)  #: replacements that wait for others of their unit
 
 
 def with_reservations(
     snapshot: Snapshot, reservations: Collection[Reservation], now: datetime
 ) -> tuple[Snapshot, ReservedRoom]:
-    """The snapshot with reserved room held, and the state of that room.
-
-    Parameters
-    ----------
-    reservations
-        As recorded by other passes.
-    now
-        By the server's clock.
-    """
+    """The snapshot with reserved room held, and the state of that room."""
     alive = [each for each in reservations if now <= each.until]
     if not alive:
         return snapshot, ReservedRoom()

@@ -35,14 +35,8 @@ def with_room_to_complete(
 
     Parameters
     ----------
-    made
-        The snapshot with the state of earlier passes.
     decide
         The pass's own; asked only where other pods wait as well.
-    patience
-        Seconds for which a gang may be half-bound.
-    now
-        By the server's clock.
     """
     patient = _patient(made, patience, now)
     others = {pod.key for pod in made.instance.pending} - made.first

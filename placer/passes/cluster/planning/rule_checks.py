@@ -290,15 +290,7 @@ class RuleChecks:
         binds: Sequence[PlannedBinding],
         nodes: Mapping[str, Node],
     ) -> str | None:
-        """A sentence on why gangs may not be bound now; None where these rules allow it.
-
-        Parameters
-        ----------
-        gangs, binds
-            Gangs that are bound together, and all their bindings.
-        nodes
-            Current ones; those of the bindings among them.
-        """
+        """A sentence on why gangs may not be bound now; None where these rules allow it."""
         pods = [self._instance.pods[bind.pod] for bind in binds]
         limited = list(filter(attrgetter("limited"), map(self._instance.groups.__getitem__, gangs)))
         if limited or self._version or any(map(self._is_counted, pods)):

@@ -208,10 +208,6 @@ class SchedulerCache:
 
     Parameters
     ----------
-    snapshot
-        As it was taken: later events are compared with it.
-    instance
-        The decided one, with the state of earlier passes.
     released
         Pods that earlier passes released, and that count as bound.
     """

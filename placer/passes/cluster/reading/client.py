@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 from placer.base.errors import ClusterError
 from placer.base.version import __version__
-from placer.passes.cluster.reading.credentials import Caller, Credentials, find_account
+from placer.passes.cluster.reading.credentials import Account, Credentials, find_account
 
 if TYPE_CHECKING:
     import urllib3
@@ -46,7 +46,6 @@ __all__ = [
     "Writer",
     "listed",
     "own_namespace",
-    "pages",
     "server_time",
     "whole_list",
 ]
@@ -145,28 +144,12 @@ class Unlisted(ClusterError):
         self.answer = answer
 
 
-def pages(
+def _pages(
     ask: Callable[[str, Mapping[str, str]], Response],
     path: str,
     decode: Callable[[bytes], AnyPage],
-    selector: str = "",
+    selector: str,
 ) -> Iterator[AnyPage]:
-    """Ask for a list, page by page.
-
-    Parameters
-    ----------
-    ask
-        As :meth:`Client.get`.
-    selector
-        Of fields; empty: all objects.
-
-    Raises
-    ------
-    Unlisted
-        A page has another status than 200.
-    ClusterError
-        The answer is no page of a list.
-    """
     import msgspec
 
     asked = {"fieldSelector": selector} if selector else {}
@@ -198,25 +181,25 @@ def whole_list(
     selector: str = "",
     watch: Callable[[int], None] = lambda _: None,
 ) -> list[AnyPage]:
-    """All :func:`pages` of a list, from the start again where the server has forgotten its place in it.
+    """All pages of a list, from the start again where the server has forgotten its place in it.
 
     Parameters
     ----------
-    watch
-        Called after each page with the number of objects so far.
+    selector
+        Of fields; empty: all objects.
 
     Raises
     ------
     Unlisted
         A page has another status than 200 and 410.
     ClusterError
-        The server forgot the list three times.
+        The answer is no page of a list, or the server forgot the list three times.
     """
     for _ in range(_STARTS):
         found: list[AnyPage] = []
         count = 0
         try:
-            for page in pages(ask, path, decode, selector):
+            for page in _pages(ask, path, decode, selector):
                 found.append(page)
                 count += len(page.items or ())
                 watch(count)
@@ -412,10 +395,6 @@ class Client:
 
         Parameters
         ----------
-        method
-            POST, PUT, PATCH, DELETE; GET, to ask once only.
-        kind
-            Content type of the body.
         timeout
             Seconds to connect, and to wait for the answer.
 
@@ -502,7 +481,7 @@ class Client:
         return self._sent(found, method, url, headers, options)
 
     def _sent(
-        self, caller: Caller, method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]
+        self, caller: Account, method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]
     ) -> urllib3.BaseHTTPResponse:
         asked, status = time.monotonic(), 0
         try:

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +22,7 @@ from placer.base.extras import how_to_install
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["Account", "Caller", "Credentials", "context_name", "context_namespace", "find_account"]
+__all__ = ["Account", "Credentials", "context_name", "context_namespace", "find_account"]
 
 #: Connections that are kept; as many requests may be under way at once without opening new ones.
 _CONNECTIONS = 32
@@ -35,28 +34,13 @@ _LOGS = "kube_config"
 
 
 class Account(NamedTuple):
-    """An identity, as it was read.
-
-    Parameters
-    ----------
-    pool
-        Connections that verify the server, and show it our certificate where we have one.
-    look_again
-        Gives the headers, or new ones where they have expired; None: they never do.
-    """
+    """An identity, as it was read."""
 
     url: str
     pool: urllib3.PoolManager
     headers: Mapping[str, str]
+    #: Gives the headers, or new ones where they have expired; None: they never do.
     look_again: Callable[[], Mapping[str, str]] | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Caller:
-    """Our identity in one request: headers and connections."""
-
-    pool: urllib3.PoolManager
-    headers: Mapping[str, str]
 
 
 class Credentials:
@@ -76,7 +60,6 @@ class Credentials:
     def __init__(self, read: Callable[[], Account]) -> None:
         self._read, self._lock = read, threading.Lock()
         self._account = read()
-        self._caller = Caller(self._account.pool, self._account.headers)
         self._asked = time.monotonic()
         self._tried: float | None = None
         self._trouble: ClusterError | None = None
@@ -86,19 +69,19 @@ class Credentials:
         """URL of the server."""
         return self._account.url.rstrip("/")
 
-    def caller(self) -> Caller:
+    def caller(self) -> Account:
         """The current identity; the same as before where it cannot be read again."""
         with self._lock:
             look_again = self._account.look_again
             if look_again is not None and time.monotonic() - self._asked >= _FRESH:
                 with suppress(ClusterError):  # the server says whether that matters
                     headers = look_again()
-                    if headers != self._caller.headers:
-                        self._caller = Caller(self._account.pool, headers)
+                    if headers != self._account.headers:
+                        self._account = self._account._replace(headers=headers)
                 self._asked = time.monotonic()
-            return self._caller
+            return self._account
 
-    def renewed(self, refused: Caller) -> Caller | None:
+    def renewed(self, refused: Account) -> Account | None:
         """Another identity after the server refused one with 401; None where there is no other.
 
         Raises
@@ -107,8 +90,8 @@ class Credentials:
             It cannot be read.
         """
         with self._lock:
-            if self._caller is not refused:  # another thread was refused before
-                return self._caller
+            if self._account is not refused:  # another thread was refused before
+                return self._account
             if self._tried is not None and time.monotonic() - self._tried < _AGAIN:
                 if self._trouble is not None:
                     raise self._trouble
@@ -122,18 +105,17 @@ class Credentials:
             finally:
                 self._tried = self._asked = time.monotonic()
 
-    def _read_anew(self, refused: Caller) -> Caller | None:
+    def _read_anew(self, refused: Account) -> Account | None:
         try:
             account = self._read()
         except PlacerError as error:
             raise ClusterError(str(error)) from error
         if account.url.rstrip("/") != self.url:
             raise ClusterError(f"the kubeconfig names the server {account.url} now, not {self.url} as in the beginning")
-        found = Caller(account.pool, account.headers)
-        if found.headers == refused.headers and account.pool.connection_pool_kw.get("cert_file") is None:
+        if account.headers == refused.headers and account.pool.connection_pool_kw.get("cert_file") is None:
             return None
-        self._account, self._caller = account, found
-        return found
+        self._account = account
+        return account
 
 
 def find_account(kubeconfig: str | None, context: str | None) -> Callable[[], Account]:

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -76,13 +76,6 @@ def daemon_room(
     """Hold room for the pods of DaemonSets that are not there yet.
 
     Returns placeholder pods and unreadable DaemonSets; and namespace to the number of coming pods beyond its bounds.
-
-    Parameters
-    ----------
-    new
-        Names of new nodes (:func:`new_nodes`).
-    trusted
-        Namespaces without bounds (:func:`trusted_namespaces`).
     """
     views = sorted(((read_view(item, DaemonSetView), item) for item in daemon_sets), key=lambda each: each[0].key)
     holder = _Holder(nodes, new, trusted, pods)
@@ -136,10 +129,8 @@ def room_troubles(refused: Mapping[str, int]) -> list[str]:
     ]
 
 
-class _Foreseen(NamedTuple):
-    constraints: Constraints
-    requests: Resources
-    room: Mapping[str, object]
+#: Constraints, requests and spec of the pods of a DaemonSet.
+_Foreseen = tuple[Constraints, Resources, Mapping[str, object]]
 
 
 class _Holder:
@@ -172,11 +163,11 @@ class _Holder:
             yield unreadable("apps/v1", _KIND, key.namespace, key.name, wrong)
             return
         pod: dict[str, object] | None = None
-        for at in self._open_to(found):
+        for at in self._open_to(*found[:2]):
             name = self._nodes[at].name
-            if (at >= self._new and not runs) or (key, name) in self._there or not self._may_hold(key, at, found):
+            if (at >= self._new and not runs) or (key, name) in self._there or not self._may_hold(key, at, found[1]):
                 continue
-            pod = pod or _pod(key, found.room)
+            pod = pod or _pod(key, found[2])
             metadata = {"name": _name(key.name, name), "namespace": key.namespace}
             yield msgspec.json.encode(pod | {"metadata": metadata, "status": {"nominatedNodeName": name}})
 
@@ -189,21 +180,21 @@ class _Holder:
             return None
         room = msgspec.json.decode(item)["spec"]["template"]["spec"]
         tolerant = msgspec.structs.replace(spec, tolerations=(*(spec.tolerations or ()), *_tolerated(spec)))
-        return _Foreseen(self._pool.of(tolerant), pod_requests(spec), room)
+        return self._pool.of(tolerant), pod_requests(spec), room
 
-    def _open_to(self, found: _Foreseen) -> list[int]:
-        asked = found.constraints, found.requests
+    def _open_to(self, constraints: Constraints, requests: Resources) -> list[int]:
+        asked = constraints, requests
         if asked not in self._open:
-            row = self._eligible.row(found.constraints).nonzero()[0].tolist()
-            self._open[asked] = [at for at in row if found.requests.fits(self._nodes[at].allocatable)]
+            row = self._eligible.row(constraints).nonzero()[0].tolist()
+            self._open[asked] = [at for at in row if requests.fits(self._nodes[at].allocatable)]
         return self._open[asked]
 
-    def _may_hold(self, key: Key, at: int, found: _Foreseen) -> bool:
+    def _may_hold(self, key: Key, at: int, requests: Resources) -> bool:
         """Whether a namespace may hold that much there; if so, it is counted."""
         if key.namespace in self._trusted:
             return True
         node, held = self._nodes[at], self._held[key.namespace]
-        asked = held.get(node.name, Resources()) + found.requests
+        asked = held.get(node.name, Resources()) + requests
         full = len(held) >= self._most and node.name not in held
         if full or any(_SHARE * amount > node.allocatable[name] for name, amount in asked.items()):
             self.refused[key.namespace] += 1

@@ -63,29 +63,14 @@ Change = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class HalfBoundGang:
-    """A gang that placer itself left half-bound.
+    """A gang that placer itself left half-bound."""
 
-    Parameters
-    ----------
-    members
-        Pods that placer bound.
-    missing
-        Waiting pods that come first, as many as it lacks.
-    released
-        Pods that placer released and that their scheduler has not bound yet.
-    overdue
-        Whether that scheduler bound others, had time for these, and the gang is not ready without them.
-    since
-        The earliest time at which it may have become half-bound.
-    priority
-        Its own, not the raised one.
-    """
-
-    members: tuple[Key, ...]
-    since: datetime
-    priority: int
-    missing: tuple[Key, ...] = ()
-    released: tuple[Key, ...] = ()
+    members: tuple[Key, ...]  #: pods that placer bound
+    since: datetime  #: the earliest time at which it may have become half-bound
+    priority: int  #: its own, not the raised one
+    missing: tuple[Key, ...] = ()  #: waiting pods that come first, as many as it lacks
+    released: tuple[Key, ...] = ()  #: pods that placer released and that their scheduler has not bound yet
+    #: Whether that scheduler bound others, had time for these, and the gang is not ready without them.
     overdue: bool = False
 
 
@@ -109,29 +94,16 @@ class BackOff(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A snapshot with the state of earlier passes.
+    """A snapshot with the state of earlier passes."""
 
-    Parameters
-    ----------
-    snapshot
-        The same object where there is nothing to write.
-    half_bound
-        Gangs that placer left half-bound, also without waiting pods.
-    backing_off
-        Pods that are not tried yet.
-    released
-        Pods that count as bound since placer released them.
-    first
-        Pods before every priority: of half-bound gangs, and with room made for them.
-    """
-
-    snapshot: Snapshot
+    snapshot: Snapshot  #: the same object where there is nothing to write
     instance: Instance
+    #: Gangs that placer left half-bound, also without waiting pods.
     half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
-    backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
+    backing_off: Mapping[Key, BackOff] = field(default_factory=dict)  #: pods that are not tried yet
     room: RoomState = RoomState.NONE
-    released: frozenset[Key] = frozenset()
-    first: frozenset[Key] = frozenset()
+    released: frozenset[Key] = frozenset()  #: pods that count as bound since placer released them
+    first: frozenset[Key] = frozenset()  #: pods before every priority: of half-bound gangs, and with room made for them
 
 
 def prepared(
@@ -143,23 +115,7 @@ def prepared(
     held: HeldRoom | None = None,
     apart: Mapping[WorkloadKey, str] = MappingProxyType({}),
 ) -> Prepared:
-    """Write into a snapshot what earlier passes left behind.
-
-    Parameters
-    ----------
-    cooling
-        Nodes that get no new pods.
-    record
-        Gangs that placer has begun to bind.
-    now
-        Default: the clock's.
-    rejected
-        Workloads that back off.
-    held
-        Room that an earlier pass has made.
-    apart
-        Workload to the node that it keeps off.
-    """
+    """Write into a snapshot what earlier passes left behind."""
     begun, at = record or {}, now or datetime.now(UTC)
     released = released_pods(snapshot, begun)
     found = changed(snapshot, _apart(snapshot, apart) | _cooled(cooling) | _given(released))

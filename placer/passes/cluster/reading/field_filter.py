@@ -197,7 +197,6 @@ class _PlaceView(msgspec.Struct, rename="camel"):
 class _LongView(ObjectView):
     """Enough of an object to say whose it is, whether it waits, and since when."""
 
-    kind: str = ""
     metadata: _DatedMetadata = msgspec.field(default_factory=_DatedMetadata)
     spec: _PlaceView = msgspec.field(default_factory=_PlaceView)
 

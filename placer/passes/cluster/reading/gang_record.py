@@ -86,52 +86,27 @@ _BYTES, _SHAPE_BYTES, _GANG_BYTES = 6, 10, 20
 
 @dataclass(frozen=True, slots=True)
 class GangRecord:
-    """The record of a gang.
+    """The record of a gang."""
 
-    Parameters
-    ----------
-    since
-        Time of its first binding, or of its last extension.
-    pods
-        Digests of the uids of pods that placer bound, or may have.
-    rolled_back
-        How often it was rolled back.
-    until
-        End of the back-off after that; None: there is none.
-    size
-        Pods that were to run when it was begun, at most so many of which come first; 0: the number of digests.
-    shapes
-        Requests of these (:func:`shape`), with counts; empty: unknown.
-    """
-
-    since: datetime
-    pods: frozenset[bytes] = frozenset()
-    rolled_back: int = 0
-    until: datetime | None = None
+    since: datetime  #: time of its first binding, or of its last extension
+    pods: frozenset[bytes] = frozenset()  #: digests of the uids of pods that placer bound, or may have
+    rolled_back: int = 0  #: how often it was rolled back
+    until: datetime | None = None  #: end of the back-off after that; None: there is none
+    #: Pods that were to run when it was begun, at most so many of which come first; 0: the number of digests.
     size: int = 0
+    #: Requests of these (:func:`shape`), with counts; empty: unknown.
     shapes: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedWorkload:
-    """A workload that kubelets rejected (:mod:`placer.passes.cluster.reading.rejections`).
+    """A workload that kubelets rejected (:mod:`placer.passes.cluster.reading.rejections`)."""
 
-    Parameters
-    ----------
-    nodes
-        Nodes of the kubelets, with the last time of each; some of many.
-    reason
-        The last one.
-    times
-        How often it backed off.
-    until
-        End of the back-off; None: it does not back off, its node cools down.
-    """
-
+    #: Nodes of the kubelets, with the last time of each; some of many.
     nodes: Mapping[str, datetime] = field(default_factory=dict)
-    reason: str = ""
-    times: int = 0
-    until: datetime | None = None
+    reason: str = ""  #: the last one
+    times: int = 0  #: how often it backed off
+    until: datetime | None = None  #: end of the back-off; None: it does not back off, its node cools down
 
     def __str__(self) -> str:
         return f"kubelets of {', '.join(f'Node {name}' for name in self.nodes)} rejected its pods ({self.reason})"
@@ -170,27 +145,15 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class HeldRoom:
-    """Room that a pass has made, or was about to make.
+    """Room that a pass has made, or was about to make."""
 
-    Parameters
-    ----------
-    made_by
-        Identifier of the pass.
-    pods
-        Pods that gain it, each with uid and node.
-    victims
-        Pods that leave for it, each with its uid.
-    since, until
-        The time for which it is held.
-    shapes
-        Requests of ``pods`` (:func:`shape`), as far as they are known.
-    """
-
-    made_by: str
-    pods: Mapping[Key, tuple[str, str]]
-    victims: Mapping[Key, str]
+    made_by: str  #: identifier of the pass
+    pods: Mapping[Key, tuple[str, str]]  #: pods that gain it, each with uid and node
+    victims: Mapping[Key, str]  #: pods that leave for it, each with its uid
+    #: The time for which it is held.
     since: datetime
     until: datetime
+    #: Requests of ``pods`` (:func:`shape`), as far as they are known.
     shapes: Mapping[Key, bytes] = field(default_factory=dict)
 
 
@@ -205,18 +168,11 @@ class ReservedPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room for moved pods until they are made again (:mod:`placer.passes.cluster.planning.reservations`).
+    """Room for moved pods until they are made again (:mod:`placer.passes.cluster.planning.reservations`)."""
 
-    Parameters
-    ----------
-    made_by
-        Identifier of the pass that moved them, or was about to.
-    since, until
-        The time for which it is held.
-    """
-
-    made_by: str
+    made_by: str  #: identifier of the pass that moved them, or was about to
     pods: Mapping[Key, ReservedPod]
+    #: The time for which it is held.
     since: datetime
     until: datetime
 
@@ -242,51 +198,26 @@ class RecordedDisruption:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredPods:
-    """Bound pods that no kubelet has answered for (:mod:`placer.passes.cluster.reading.unanswered`).
+    """Bound pods that no kubelet has answered for (:mod:`placer.passes.cluster.reading.unanswered`)."""
 
-    Parameters
-    ----------
-    version
-        The resourceVersion of pods up to which they were followed; empty where there are none.
-    pods
-        Digests of their uids.
-    """
-
-    version: str = ""
-    pods: frozenset[bytes] = frozenset()
+    version: str = ""  #: the resourceVersion of pods up to which they were followed; empty where there are none
+    pods: frozenset[bytes] = frozenset()  #: digests of their uids
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedGangs:
-    """The record as it was read or written.
+    """The record as it was read or written."""
 
-    Parameters
-    ----------
-    gangs
-        Gangs that a pass may leave half-bound.
-    version
-        The ConfigMap's resourceVersion; empty where there is none.
-    workloads
-        Workloads that kubelets rejected.
-    apart
-        Unreadable parts, by the key under which they are kept.
-    unread
-        The reasons, for parts that were not kept before.
-    dropped
-        Entries that were left out at the last write for want of room, by part.
-    size
-        Bytes of the whole.
-    """
-
-    gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
-    version: str = ""
-    workloads: Mapping[WorkloadKey, RejectedWorkload] = field(default_factory=dict)
+    gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)  #: gangs that a pass may leave half-bound
+    version: str = ""  #: the ConfigMap's resourceVersion; empty where there is none
+    workloads: Mapping[WorkloadKey, RejectedWorkload] = field(default_factory=dict)  #: workloads that kubelets rejected
     disruption: RecordedDisruption = RecordedDisruption()
     unanswered: UnansweredPods = UnansweredPods()
-    apart: Mapping[str, str] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
+    apart: Mapping[str, str] = field(default_factory=dict)  #: unreadable parts, by the key under which they are kept
+    unread: tuple[str, ...] = ()  #: the reasons, for parts that were not kept before
+    #: Entries that were left out at the last write for want of room, by part.
     dropped: Mapping[str, int] = field(default_factory=dict, compare=False)
-    size: int = field(default=0, compare=False)
+    size: int = field(default=0, compare=False)  #: bytes of the whole
 
 
 def digests(uids: Iterable[str]) -> frozenset[bytes]:

@@ -25,18 +25,10 @@ OTHER_NODES = "placer.dev/other-nodes"
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The namespaces and nodes that a pass may touch.
+    """The namespaces and nodes that a pass may touch."""
 
-    Parameters
-    ----------
-    namespaces
-        Namespaces whose pods it places; empty: all.
-    node_selector
-        Labels of the nodes that it binds to, in the syntax of kubectl; empty: all.
-    """
-
-    namespaces: frozenset[str] = frozenset()
-    node_selector: str = ""
+    namespaces: frozenset[str] = frozenset()  #: namespaces whose pods it places; empty: all
+    node_selector: str = ""  #: labels of the nodes that it binds to, in the syntax of kubectl; empty: all
 
     def admits(self, namespace: str) -> bool:
         """Whether a pass may touch objects of a namespace."""

@@ -1,14 +1,18 @@
-"""HyperNodes of a cluster, whole."""
+"""HyperNodes of a cluster, whole, and its nodes by name and labels alone, for the discovery of domains."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from placer.base.errors import ClusterError
+from placer.base.quantity import Resources
 from placer.passes.cluster.reading.client import Server, Unlisted, listed
+from placer.passes.cluster.reading.views import ObjectView
+from placer.problem import Node
 from placer.topology.discovery.hyper_node_objects import API_VERSION
 
-__all__ = ["HYPER_NODES", "stored_hyper_nodes"]
+__all__ = ["HYPER_NODES", "labelled_nodes", "stored_hyper_nodes"]
 
 HYPER_NODES = f"/apis/{API_VERSION}/hypernodes"
 
@@ -30,3 +34,16 @@ def stored_hyper_nodes(server: Server) -> list[dict[str, Any]]:
             ) from error
         raise
     return [{"apiVersion": API_VERSION, "kind": "HyperNode", **each} for each in found]
+
+
+def labelled_nodes(server: Server) -> Mapping[str, Node]:
+    """List the nodes of a cluster by name, with their labels alone.
+
+    Raises
+    ------
+    ClusterError
+        The server does not answer or refuses.
+    """
+    found = (each.metadata for each in listed(server.get, "/api/v1/nodes", ObjectView))
+    by_name = {each.name: Node(each.name, Resources(), each.labels or {}) for each in found}
+    return dict(sorted(by_name.items()))

@@ -22,10 +22,6 @@ def may_help(
     ----------
     before, after
         The object as a snapshot keeps it; None: there is none.
-    scheduler_name
-        Whose pending pods are ours.
-    gates
-        Whether pods with the hold gate alone are ours, too.
     """
     if info.attribute == "pods":
         return _pod_may_help(info, before, after, scheduler_name, gates)

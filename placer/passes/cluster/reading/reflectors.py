@@ -48,11 +48,6 @@ class Reflectors:
         Called for every changed object, in the threads of the watches and of the caller; not for a first list.
     heard
         Called before that with the whole object of every event.
-
-    Attributes
-    ----------
-    kept
-        Facts of single objects.
     """
 
     def __init__(self, server: Follower, changed: Changed = lambda *_: None, heard: Heard = lambda *_: None) -> None:

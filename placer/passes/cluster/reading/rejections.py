@@ -98,15 +98,7 @@ def of_ours(rejections: Iterable[Rejection], record: RecordedGangs) -> list[Reje
 
 
 def not_bound(snapshot: Snapshot, nodes: Mapping[Key, str], now: datetime) -> Iterator[Rejection]:
-    """Rejections of released pods that their scheduler did not bind.
-
-    Parameters
-    ----------
-    nodes
-        The node for which each was released.
-    now
-        The time of giving up.
-    """
+    """Rejections of released pods that their scheduler did not bind."""
     for key, item in snapshot.pod_texts(nodes).items():
         yield Rejection(read_view(item, PodView).workload, nodes[key], _NOT_BOUND, now)
 
@@ -116,15 +108,6 @@ def unsteady(known: Mapping[WorkloadKey, RejectedWorkload], nodes: Iterable[str]
 
     A node that changes once is as it says. One that changes in pass after pass has its pods wait each time, wherever
     else there is room: so from the second time on it cools down.
-
-    Parameters
-    ----------
-    known
-        What is remembered already.
-    nodes
-        That have changed, for which a plan was refused.
-    now
-        When.
     """
     for name in sorted(nodes):
         itself = WorkloadKey("", "Node", name)
@@ -138,8 +121,6 @@ def remembered(
 
     Parameters
     ----------
-    rejections
-        New ones, and any known ones.
     seconds
         For which a node cools down; 0: nothing is remembered.
     """

@@ -50,24 +50,12 @@ class SchedulerProcess:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCensus:
-    """Schedulers in the pods of a cluster.
+    """Schedulers in the pods of a cluster."""
 
-    Parameters
-    ----------
-    pods
-        Their number.
-    processes
-        Of pods that have not ended.
-    nominated
-        Waiting pods of our scheduler's name that are nominated to a node.
-    placers
-        Pods of placer's own passes, ended ones included.
-    """
-
-    pods: int
-    processes: tuple[SchedulerProcess, ...]
-    nominated: tuple[Key, ...]
-    placers: tuple[Key, ...]
+    pods: int  #: their number
+    processes: tuple[SchedulerProcess, ...]  #: of pods that have not ended
+    nominated: tuple[Key, ...]  #: waiting pods of our scheduler's name that are nominated to a node
+    placers: tuple[Key, ...]  #: pods of placer's own passes, ended ones included
 
 
 class _ContainerView(msgspec.Struct):

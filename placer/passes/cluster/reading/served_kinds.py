@@ -117,13 +117,7 @@ _REFERENCES: Mapping[str, tuple[tuple[str, bytes], ...]] = {
 
 
 def referred(absent: Iterable[str], items: Iterable[bytes]) -> list[KindInfo]:
-    """Absent kinds that objects may refer to, by their texts.
-
-    Parameters
-    ----------
-    absent
-        Attributes of ``manifests.Objects`` that hold the kinds.
-    """
+    """Absent kinds that objects may refer to, by their texts."""
     texts = {each: _REFERENCES[each] for each in absent if each in _REFERENCES}
     kept = tuple(items) if texts else ()
     found = {

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from gzip import GzipFile
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -100,32 +100,17 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The objects of a cluster at one time.
+    """The objects of a cluster at one time."""
 
-    Parameters
-    ----------
-    scheduler_name
-        Whose pending pods are ours.
-    items
-        JSON texts of the objects, with the fields that placer reads.
-    versions
-        Resource (``pods``, ``podgroups.scheduling.volcano.sh``) to the resourceVersion of its list.
-    counts
-        Resource to the number of its objects.
-    gates
-        Whether pods that have the hold gate alone are ours (``--enforce gates``).
-    kept
-        Facts of objects that are kept between readings; None: none are.
-    no_room
-        Namespace to its coming pods of DaemonSets for which no room is held.
-    """
-
-    scheduler_name: str
-    items: tuple[bytes, ...]
+    scheduler_name: str  #: whose pending pods are ours
+    items: tuple[bytes, ...]  #: JSON texts of the objects, with the fields that placer reads
+    #: Resource (``pods``, ``podgroups.scheduling.volcano.sh``) to the resourceVersion of its list.
     versions: Mapping[str, str]
-    counts: Mapping[str, int]
-    gates: bool = False
+    counts: Mapping[str, int]  #: resource to the number of its objects
+    gates: bool = False  #: whether pods that have the hold gate alone are ours (``--enforce gates``)
+    #: Namespace to its coming pods of DaemonSets for which no room is held.
     no_room: Mapping[str, int] = field(default_factory=dict)
+    #: Facts of objects that are kept between readings; None: none are.
     kept: KeptFacts | None = field(default=None, compare=False, repr=False)
 
     @cached_property
@@ -196,13 +181,9 @@ class Snapshot:
         return self.kept.objects.read(self.items, lambda items: replace(self, items=tuple(items)).text())
 
 
-class Lists(Protocol):
-    """Source of lists: the server, page by page, or kept ones (:class:`Reflectors`)."""
-
-    def __call__(
-        self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
-    ) -> tuple[Sequence[bytes], str]:
-        """Filtered texts of the objects of a list, and its resourceVersion."""
+#: Source of lists: the server, page by page, or kept ones (:class:`Reflectors`). It gives filtered texts of the objects
+#: of a list, and its resourceVersion.
+Lists = Callable[[str, KindInfo, str, Callable[[int], None]], tuple[Sequence[bytes], str]]
 
 
 def take(
@@ -216,17 +197,6 @@ def take(
     kept: KeptFacts | None = None,
 ) -> Snapshot:
     """Take a snapshot of a cluster.
-
-    Parameters
-    ----------
-    watch
-        Called after each page with the resource and the number of its objects so far.
-    lists
-        Default: all lists are asked for.
-    served
-        Default: the server is asked.
-    kept
-        Facts of objects from earlier snapshots; None: none are kept.
 
     Raises
     ------
@@ -366,11 +336,6 @@ def whole_kind(
     server: Server, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
 ) -> tuple[list[bytes], str]:
     """All pages of a list: filtered texts of its objects, and its version.
-
-    Parameters
-    ----------
-    watch
-        Called after each page with the number of objects so far.
 
     Raises
     ------

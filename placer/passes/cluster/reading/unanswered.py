@@ -32,15 +32,7 @@ _PODS = "/api/v1/pods"
 
 
 class RejectedSince:
-    """Rejections of recorded pods between the record and a snapshot.
-
-    Attributes
-    ----------
-    gone
-        Digests of the uids of recorded pods that are not there.
-    trouble
-        The reason for which their fate is unknown; None: it is known.
-    """
+    """Rejections of recorded pods between the record and a snapshot."""
 
     def __init__(self, recorded: UnansweredPods, snapshot: Snapshot) -> None:
         self._recorded, self._now, self._gates = recorded, snapshot.versions["pods"], snapshot.gates
@@ -114,8 +106,6 @@ def unanswered_after(
     ----------
     record
         The current one: complete gangs are forgotten in it, although their kubelets may be silent.
-    uids
-        Pods bound by this pass whose kubelets have not answered.
     heard_between
         Whether events until the next pass are heard anyway; then a new resourceVersion alone is not recorded.
     """

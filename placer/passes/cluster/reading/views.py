@@ -171,8 +171,9 @@ class MetadataView(msgspec.Struct, rename="camel"):
 
 
 class ObjectView(msgspec.Struct):
-    """Any object, by its metadata."""
+    """Any object, by its kind and metadata."""
 
+    kind: str = ""
     metadata: MetadataView = msgspec.field(default_factory=MetadataView)
 
     @property

@@ -73,27 +73,16 @@ class Watch:
 
     Parameters
     ----------
-    path
-        Of the list.
-    version
-        The resourceVersion of the known list.
     happened
         Called in the thread of the watch with ADDED, MODIFIED or DELETED, and the whole object.
     replaced
         Called in that thread with all current objects; other known ones are gone.
-    count
-        Objects in the list.
     window
         Seconds after which the server ends the watch and it is opened again; so often, at least, something is heard.
     selector
         Of fields; empty: all objects. An object that begins to match is ADDED, one that ceases to is DELETED.
     hurried
         Whether it will be checked soon.
-
-    Attributes
-    ----------
-    trouble
-        The reason for which nothing is read, while that is so.
     """
 
     def __init__(

@@ -1,27 +1,32 @@
-"""One pod bound, or released where it has the hold gate (:mod:`placer.passes.cluster.writing.releasing`).
+"""One pod bound, or released where it has the hold gate, so that its own scheduler binds it.
 
 A binding carries uid and resourceVersion, so that no later or changed pod of the name gets the node; ``bindings`` would
 ignore the uid, ``pods/NAME/binding`` does not. 409 and 401 make the pod be read, 429 is tried again when the server
 says, other 4xx and a too large pod never. After 5xx or no answer the binding is *in doubt*: a proxy may deliver it
 late. At the end doubt is fenced: a write to the pod's status voids every binding of an earlier version, and removes a
 nomination. Where that fails too, the binding is UNKNOWN, and its room is kept until the pod is seen.
+
+A release writes first ``status.nominatedNodeName``, which no tenant may write, and by which kube-scheduler keeps the
+room. Then one PATCH writes ``matchFields`` with the node's name in every term, and no gates; the API server allows
+additions to terms alone. A gate cannot be put back.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from placer.passes.cluster.planning.binding_plan import PlannedBinding
 from placer.passes.cluster.reading.client import JSON, MERGE, STRATEGIC_MERGE, Response, Unanswered, Writer
 from placer.passes.cluster.reading.paths import segment
-from placer.passes.cluster.reading.views import PodView, read_view
-from placer.passes.cluster.writing.releasing import nomination, release
+from placer.passes.cluster.reading.views import NODE_FIELD, PodView, read_view
 
-__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "is_given", "pod_path"]
+__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "is_given", "pod_path", "release"]
 
 #: Annotation of a pod: the NUMA zones that the plan counts on, in the order of the node's.
 NUMA_ZONES = "placer.dev/numa-zones"
@@ -29,6 +34,7 @@ NUMA_ZONES = "placer.dev/numa-zones"
 #: Seconds to wait for the answer to a binding: less than what is left after SIGTERM.
 _PATIENCE = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class BindingState(Enum):
@@ -55,25 +61,13 @@ def pod_path(namespace: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A try without success, or without a known one.
-
-    Parameters
-    ----------
-    wait
-        Seconds that the server asks for.
-    look
-        Whether the pod is read before the next try.
-    doubt
-        Whether the binding may still happen.
-    final
-        Whether there is no next try.
-    """
+    """A try without success, or without a known one."""
 
     trouble: str
-    wait: float | None = None
-    look: bool = False
-    doubt: bool = False
-    final: bool = False
+    wait: float | None = None  #: seconds that the server asks for
+    look: bool = False  #: whether the pod is read before the next try
+    doubt: bool = False  #: whether the binding may still happen
+    final: bool = False  #: whether there is no next try
 
 
 def bind_pod(
@@ -93,10 +87,6 @@ def bind_pod(
         Gives the ``time.monotonic()`` of the last try; it may move meanwhile.
     refusal
         Asked before each try: a sentence on why it may no longer be made, None where it may.
-    dry_run
-        The server keeps nothing.
-    sleep
-        Waits; tests put something faster here.
     """
     pause, doubt, failure, version = _FIRST_PAUSE, False, _Failure("it was not tried in time"), bind.resource_version
 
@@ -151,10 +141,6 @@ def _try(
     return _Failure(why, final=True) if why is not None else _post(server, bind, version, dry_run, stopped)
 
 
-class _Stopped(Exception):
-    """A release may not continue after its nomination, for the reason of the message."""
-
-
 def _post(
     server: Writer, bind: PlannedBinding, version: str, dry_run: bool, stopped: Callable[[], str | None]
 ) -> BindingResult | _Failure:
@@ -166,25 +152,20 @@ def _post(
 
     try:
         if bind.by_release:
-            answer = send("PATCH", f"{path}/status", nomination(bind, version), STRATEGIC_MERGE)
+            answer = send("PATCH", f"{path}/status", _nomination(bind, version), STRATEGIC_MERGE)
             nominated = answer.status == 200
             if nominated:
-                _go_on(stopped())
+                why = stopped()
+                if why is not None:
+                    return _Failure(why, look=True, doubt=True, final=True)
                 answer = send("PATCH", path, release(bind, answer.text, _notes(bind)), MERGE)
         else:
             answer = send("POST", f"{path}/binding", _body(bind, version))
     except Unanswered as error:
         return _Failure(error.why, look=True, doubt=error.sent or nominated)
-    except _Stopped as error:
-        return _Failure(str(error), look=True, doubt=True, final=True)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         return _Failure(f"the answer is no pod: {error}", look=True, doubt=True)
     return _answered(bind, answer, nominated)
-
-
-def _go_on(why: str | None) -> None:
-    if why is not None:
-        raise _Stopped(why)
 
 
 def _answered(bind: PlannedBinding, answer: Response, nominated: bool) -> BindingResult | _Failure:
@@ -286,3 +267,33 @@ def _body(bind: PlannedBinding, version: str) -> dict[str, object]:
         "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }
+
+
+def _nomination(bind: PlannedBinding, version: str) -> dict[str, Any]:
+    """The strategic merge patch of the status of a pod before its release."""
+    return {"metadata": _which(bind, version), "status": {"nominatedNodeName": bind.node}}
+
+
+def release(bind: PlannedBinding, text: bytes, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON merge patch that releases a pod, given whole as ``text``, with additional annotations."""
+    pod = json.loads(text)
+    metadata: dict[str, Any] = _which(bind, pod["metadata"]["resourceVersion"])
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    terms = [_narrowed(term, bind.node) for term in affinity.get("nodeSelectorTerms") or [{"matchFields": []}]]
+    required = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}
+    return {"metadata": metadata, "spec": {"affinity": required, "schedulingGates": None}}
+
+
+def _which(bind: PlannedBinding, version: str) -> dict[str, str]:
+    return {"uid": bind.uid} | ({"resourceVersion": version} if version else {})
+
+
+def _narrowed(term: Mapping[str, Any], node: str) -> dict[str, Any]:
+    """A term that matches no other node; an empty one is kept, since it matches nothing."""
+    if not term:
+        return {}
+    name = {"key": NODE_FIELD, "operator": "In", "values": [node]}
+    fields = term.get("matchFields") or []
+    return {**term, "matchFields": [*fields, *([] if name in fields else [name])]}

@@ -1,6 +1,9 @@
 """Status of AppGroups, NetworkTopologies and HyperNodes by server-side apply (docs/passes.md).
 
-Fields of other managers are left, which is reported where they differ; so are refusals. Nothing here ends a pass.
+Only fields without another field manager are written, and only where one changes; differing fields of others are
+reported, and so are refusals. The owners are in ``metadata.managedFields`` (Kubernetes, "Server-Side Apply"). A list
+that is not declared a map is one field with its whole content, as ``spec.weights`` of a NetworkTopology. Nothing here
+ends a pass.
 """
 
 from __future__ import annotations
@@ -11,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from placer.base.errors import ClusterError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.manifests import Objects
-from placer.passes.cluster.planning.controlled_fields import FIELD_MANAGER, field_update
 from placer.passes.cluster.reading.client import APPLY, Writer, listed, server_time
 from placer.passes.cluster.reading.paths import segment
 from placer.passes.cluster.reading.served_kinds import ServedKinds
@@ -29,8 +31,10 @@ from placer.topology.controllers import (
     network_topology_update,
 )
 
-__all__ = ["CONTROLLED", "ControllerReport", "write_controlled"]
+__all__ = ["CONTROLLED", "FIELD_MANAGER", "ControllerReport", "field_update", "write_controlled"]
 
+#: Who owns the fields that are written.
+FIELD_MANAGER = "placer-controllers"
 _WORKERS = 8
 #: Seconds to wait for an answer: a pass that is to end waits for it too.
 _PATIENCE = 5.0
@@ -39,7 +43,8 @@ _APP_GROUP_FIELDS = ("runningWorkloads", "scheduleStartTime", "topologyCalculati
 _WEIGHTS = ("spec", "weights")
 
 Document = dict[str, Any]
-Wanted = dict[tuple[str, ...], Any]
+Path = tuple[str, ...]
+Wanted = dict[Path, Any]
 
 
 @dataclass
@@ -126,8 +131,6 @@ def write_controlled(
         A kind that is not served has no objects.
     limit
         Seconds for all of it; the next pass writes the rest.
-    stop
-        Set by another thread: write nothing more.
     """
     report, until = ControllerReport(), time.monotonic() + limit
     kept = tuple(item for kind in ("AppGroup", "Pod", "ReplicaSet", "ConfigMap") for item in snapshot.of_kind(kind))
@@ -188,3 +191,85 @@ def _write(server: Writer, info: KindInfo, below: str, stored: Document, wanted:
 
 def _key(stored: Document) -> Key:
     return Key(stored["metadata"].get("namespace", ""), stored["metadata"]["name"])
+
+
+# ------------------------------------------------------------------------------------------------- fields and owners
+
+
+class FieldUpdate(NamedTuple):
+    """A configuration to apply, and fields left to others (:func:`field_update`)."""
+
+    document: Document | None
+    left: tuple[str, ...] = ()
+
+
+def field_update(stored: Document, wanted: Wanted) -> FieldUpdate:
+    """Compare fields with their wanted values.
+
+    A field with its wanted value is left to its owner. A field that is to be removed is, where the controller alone
+    owns it.
+
+    Parameters
+    ----------
+    wanted
+        Path of every field that the controller may write to its value; None: absent.
+
+    Returns
+    -------
+    FieldUpdate
+        The apply configuration, of the version that was read, or None where nothing changes; and differing fields of
+        other owners, as ``PATH (MANAGER)``.
+    """
+    owners = {path: _owners(stored, path) for path in wanted}
+    given = _given({path: value for path, value in wanted.items() if owners[path] <= {_OURS}})
+    differs = _differing(stored, wanted)
+    left = tuple(_left(path, owners[path]) for path in differs if path not in given)
+    owned = {path for path, found in owners.items() if _OURS in found}
+    is_kept = given.keys().isdisjoint(differs) and owned <= given.keys()
+    return FieldUpdate(None if is_kept else _configuration(stored, given), left)
+
+
+def _left(path: Path, owners: frozenset[tuple[str, str]]) -> str:
+    return f"{'.'.join(path)} ({', '.join(sorted(name for name, _ in owners - {_OURS}))})"
+
+
+def _differing(stored: Document, wanted: Wanted) -> list[Path]:
+    return [path for path, value in _given(wanted).items() if _value(stored, path) != value]
+
+
+def _given(wanted: Wanted) -> Wanted:
+    return {path: value for path, value in wanted.items() if value is not None}
+
+
+#: Name and operation: what somebody updates under our name is not ours to apply.
+_OURS = (FIELD_MANAGER, "Apply")
+
+
+def _owners(stored: Document, path: Path) -> frozenset[tuple[str, str]]:
+    found = set()
+    for entry in stored["metadata"].get("managedFields") or ():
+        fields: Any = entry.get("fieldsV1") or {}
+        for name in path:
+            fields = fields.get(f"f:{name}") if fields is not None else None
+        if fields is not None:
+            found.add((entry.get("manager", ""), entry.get("operation", "")))
+    return frozenset(found)
+
+
+def _value(stored: Document, path: Path) -> Any:
+    found: Any = stored
+    for name in path:
+        found = (found or {}).get(name)
+    return found
+
+
+def _configuration(stored: Document, given: Wanted) -> dict[str, Any]:
+    names = ("name", "namespace", "resourceVersion")
+    metadata = {name: stored["metadata"][name] for name in names if name in stored["metadata"]}
+    document: dict[str, Any] = {"apiVersion": stored["apiVersion"], "kind": stored["kind"], "metadata": metadata}
+    for (*above, name), value in given.items():
+        inside = document
+        for each in above:
+            inside = inside.setdefault(each, {})
+        inside[name] = value
+    return document

@@ -50,6 +50,11 @@ class Arrivals:
         """A pod has come."""
         self._came.set()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a pod has come since the pass began."""
+        return self._came.is_set()
+
     def begin(self) -> None:
         """A pass begins: later pods may not be in it."""
         self._came.clear()
@@ -62,7 +67,7 @@ class Arrivals:
         if self._since is None:
             self._since = self._clock()
         whole = self._in_a_row >= _IN_A_ROW
-        self._ended |= not whole and self._came.is_set() and self._clock() >= self._since + _LEAST
+        self._ended |= not whole and self.waiting and self._clock() >= self._since + _LEAST
         return self._ended
 
     def end_bindings(self) -> bool:
@@ -73,7 +78,7 @@ class Arrivals:
         now = self._clock()
         self._bindings_since = min(self._bindings_since, now)
         least = max(_LEAST_BINDING, self._bindings_since - self._began)
-        return self._came.is_set() and now >= self._bindings_since + least
+        return self.waiting and now >= self._bindings_since + least
 
 
 class ExpressLane:
@@ -81,14 +86,8 @@ class ExpressLane:
 
     Parameters
     ----------
-    begin
-        Called before the first binding.
     carry_out
         Carries a plan out; called in a thread of its own.
-    changed
-        Gives pending pods that differ from the snapshot.
-    is_over
-        Whether the pass ends.
 
     Attributes
     ----------
@@ -133,13 +132,7 @@ class ExpressLane:
         return ProcessEnd.KILLED if self._arrivals.end_search() else None
 
     def join(self) -> None:
-        """Wait until the first bindings are made.
-
-        Raises
-        ------
-        Exception
-            As raised by ``carry_out``.
-        """
+        """Wait until the first bindings are made."""
         if self._thread is not None:
             self._thread.join()
         if self._error is not None:

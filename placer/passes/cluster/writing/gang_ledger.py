@@ -50,8 +50,6 @@ def write_record(
 
     Parameters
     ----------
-    before
-        The record as it was read or written last.
     disruption, unanswered
         Default: as before.
 

@@ -38,25 +38,14 @@ _CONFLICT = 409
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """A Lease and its times in seconds, with ``duration >= renew_deadline + HANDOVER > retry_period``.
+    """A Lease and its times in seconds, with ``duration >= renew_deadline + HANDOVER > retry_period``."""
 
-    Parameters
-    ----------
-    namespace, name
-        The same for all that exclude each other.
-    duration
-        For so long a record stands still before another takes it; whole seconds.
-    renew_deadline
-        A leader without a renewal for so long no longer leads.
-    retry_period
-        Between two tries.
-    """
-
+    #: The same for all that exclude each other.
     namespace: str = "placer"
     name: str = "placer"
-    duration: int = 15
-    renew_deadline: float = 10.0
-    retry_period: float = 2.0
+    duration: int = 15  #: for so long a record stands still before another takes it; whole seconds
+    renew_deadline: float = 10.0  #: a leader without a renewal for so long no longer leads
+    retry_period: float = 2.0  #: between two tries
 
     def __str__(self) -> str:
         return f"Lease {self.namespace}/{self.name}"
@@ -90,8 +79,6 @@ class LeaderElector:
 
     Parameters
     ----------
-    identity
-        Ours: no other may have it.
     clock
         Seconds, which never decrease, and continue while the machine sleeps.
     """

@@ -2,6 +2,10 @@
 
 All evictions are first asked for with ``dryRun``, and pods of a budget come first, so that refusals come before losses.
 Each pod is read before its eviction: a later mark that protects it (D2) ends the plan.
+
+An eviction goes by ``pods/NAME/eviction`` (policy/v1), so that the server keeps disruption budgets, and carries the uid
+of the pod. 404 means gone. 409, 5xx and no answer make the pod be read. 429 is tried again, but for a budget only once
+something is evicted. Other answers are refusals, and so is 500 of a pod that is too large or has two budgets.
 """
 
 from __future__ import annotations
@@ -10,36 +14,34 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from placer.kube.marks import protections
-from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Unanswered, Writer
+from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response, Unanswered, Writer
 from placer.passes.cluster.reading.snapshot import Identity
-from placer.passes.cluster.reading.views import ObjectView, read_view
+from placer.passes.cluster.reading.views import ObjectView, PodView, read_view
 from placer.passes.cluster.writing.binding import pod_path
-from placer.passes.cluster.writing.eviction import EvictionState, evict_pod
 from placer.problem import Instance, Key
 
 __all__ = ["EvictionOptions", "evict_pods", "evictions_refused", "in_turn", "nominate"]
 
 #: Seconds for which a server without time may have us wait before anything is evicted.
 _BUSY = 10.0
-#: Seconds to wait for a pod that is read.
-_PATIENCE = 5.0
+#: Seconds to wait for an answer, and between two tries.
+_PATIENCE, _PAUSE = 5.0, 0.5
+#: What the server says, with a 500, of a pod that two budgets mean.
+_TWO_BUDGETS = "more than one PodDisruptionBudget"
+#: A try that came to nothing: the reason, seconds until another one (None: there is none), and whether the eviction may
+#: happen all the same.
+_Failed = tuple[str, float | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionOptions:
-    """Patience of evictions.
+    """Patience of evictions."""
 
-    Parameters
-    ----------
-    grace
-        Seconds for which an eviction is tried again after others succeeded.
-    gone
-        Most seconds until the evicted pods of a step have left, and until moved ones are made again.
-    """
-
-    grace: float = 30.0
-    gone: float = 300.0
+    grace: float = 30.0  #: seconds for which an eviction is tried again after others succeeded
+    gone: float = 300.0  #: most seconds until the evicted pods of a step have left, and until moved ones are made again
 
 
 def in_turn(instance: Instance, pods: Iterable[Key]) -> list[Key]:
@@ -59,8 +61,6 @@ def evictions_refused(
 
     Parameters
     ----------
-    forbidden
-        A sentence on why nothing more may be asked, or None.
     refused
         Gets the pods that would be refused.
     """
@@ -70,9 +70,9 @@ def evictions_refused(
         if why is not None:
             return why
         until = time.monotonic() + (_BUSY if found is None else 0.0)
-        tried = evict_pod(server, key, identities[key].uid, until, dry_run=True)
-        if tried.state is not EvictionState.EVICTED:
-            found = found or f"Pod {key} cannot be evicted: {tried.reason}"
+        failed = _evict(server, key, identities[key].uid, until, dry_run=True)
+        if failed is not None:
+            found = found or f"Pod {key} cannot be evicted: {failed[0]}"
             refused.append(key)
     return found
 
@@ -94,21 +94,18 @@ def evict_pods(
         All evictions of the plan so far; gets the pods one by one.
     grace
         Seconds for which a refused one is tried again, after the first success.
-    forbidden
-        A sentence on why nothing more may be evicted, or None.
-    refused
-        Gets a pod that the server does not evict.
     """
     for key in pods:
         why = forbidden() or _marked_since(server, key)
         if why is not None:
             return why
         until = time.monotonic() + (grace if evicted else min(grace, _BUSY))
-        tried = evict_pod(server, key, identities[key].uid, until, insist=bool(evicted))
-        if tried.state is not EvictionState.EVICTED:
+        failed = _evict(server, key, identities[key].uid, until, insist=bool(evicted))
+        if failed is not None:
             refused.append(key)
-            how = "was refused" if tried.state is EvictionState.REFUSED else "got no answer, and may have happened"
-            return f"the eviction of Pod {key} {how}: {tried.reason}"
+            reason, _, doubt = failed
+            how = "got no answer, and may have happened" if doubt else "was refused"
+            return f"the eviction of Pod {key} {how}: {reason}"
         evicted.append(key)
     return None
 
@@ -124,6 +121,76 @@ def _marked_since(server: Writer, key: Key) -> str | None:
     marks = protections("Pod", metadata.labels, metadata.annotations)
     mark = next((f'{name}: "{value}"' for name, value, protects in marks if protects), None)
     return None if mark is None else f"Pod {key} is not evicted: {mark} protects it by now"
+
+
+def _evict(
+    server: Writer, pod: Key, uid: str, until: float, *, insist: bool = False, dry_run: bool = False
+) -> _Failed | None:
+    """Evict a pod, trying until the result is known or ``until`` has come; None where it is gone or on its way out.
+
+    With ``insist`` it is also tried again where a budget refuses.
+    """
+    doubt = False
+    while True:
+        failed = _tried(server, pod, uid, insist, dry_run)
+        if failed is None:
+            return None
+        reason, wait, may_happen = failed
+        doubt |= may_happen and not dry_run
+        if wait is None or time.monotonic() + wait > until:
+            return reason, None, doubt and wait is not None
+        time.sleep(wait)
+
+
+def _tried(server: Writer, pod: Key, uid: str, insist: bool, dry_run: bool) -> _Failed | None:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": {"preconditions": {"uid": uid}},
+    }
+    parameters = {"dryRun": "All"} if dry_run else None
+    try:
+        answer = server.send("POST", f"{pod_path(*pod)}/eviction", body, parameters=parameters, timeout=_PATIENCE)
+    except Unanswered as error:
+        return _looked(server, pod, uid, (str(error), _PAUSE, error.sent))
+    text = f"{answer.status} {answer.message}"
+    wait = answer.again_after or _PAUSE
+    if answer.status in (200, 201, 404):
+        return None
+    if answer.status == 429 and (insist or not _of_budget(answer)):
+        return text, wait, False
+    if _is_unclear(answer):
+        return _looked(server, pod, uid, (text, wait, answer.status >= 500))
+    return text, None, False
+
+
+def _is_unclear(answer: Response) -> bool:
+    never = answer.too_large or _TWO_BUDGETS in answer.message
+    return not never and (answer.status == 409 or answer.status >= 500)
+
+
+def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> _Failed | None:
+    try:
+        answer = server.send("GET", pod_path(*pod), timeout=_PATIENCE)
+    except Unanswered:
+        return failed
+    if answer.status == 404:
+        return None
+    if answer.status != 200:
+        return failed
+    found = read_view(answer.text, PodView)
+    gone = found.metadata.uid != uid or found.metadata.deletion_timestamp is not None
+    return None if gone else failed
+
+
+def _of_budget(answer: Response) -> bool:
+    """Whether the server refuses for a disruption budget; one that has no time names none."""
+    try:
+        causes = msgspec.json.decode(answer.text)["details"]["causes"]
+        return any(each.get("reason") == "DisruptionBudget" for each in causes)
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        return False
 
 
 def nominate(

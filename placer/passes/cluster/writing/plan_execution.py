@@ -7,13 +7,12 @@ gang is bound, one failure ends it; later the rest is still tried, within a grac
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from placer.passes.cluster.reading.client import Writer
 from placer.passes.cluster.reading.views import KubeletAnswer
 from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod
 from placer.passes.cluster.writing.breaker import Breaker
-from placer.passes.cluster.writing.lease import HANDOVER
+from placer.passes.cluster.writing.lease import HANDOVER, LeaderElector, NoElection
 from placer.problem import Instance, Key
 
 if TYPE_CHECKING:
@@ -53,24 +52,12 @@ _TICK = 0.02
 
 @dataclass(frozen=True, slots=True)
 class BindingOptions:
-    """Options of carrying out a plan.
+    """Options of carrying out a plan."""
 
-    Parameters
-    ----------
-    workers
-        Bindings under way at once, at least 1.
-    grace
-        Seconds that a gang may be without success.
-    settle
-        Most seconds to wait at the end for kubelets' answers; 0 in a loop.
-    dry_run
-        The server keeps nothing.
-    """
-
-    workers: int = 16
-    grace: float = 30.0
-    settle: float = 5.0
-    dry_run: bool = False
+    workers: int = 16  #: bindings under way at once, at least 1
+    grace: float = 30.0  #: seconds that a gang may be without success
+    settle: float = 5.0  #: most seconds to wait at the end for kubelets' answers; 0 in a loop
+    dry_run: bool = False  #: the server keeps nothing
 
 
 def execute_plan(
@@ -80,10 +67,9 @@ def execute_plan(
     plan: BindingPlan,
     settings: BindingOptions,
     stop: threading.Event,
-    lost: Callable[[], str | None] = lambda: None,
-    paused: Callable[[], str | None] = lambda: None,
+    elector: LeaderElector | NoElection,
     answered: Callable[[], None] = lambda: None,
-    lease_left: Callable[[], float] = lambda: math.inf,
+    gives_way: Callable[[], str | None] = lambda: None,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
@@ -91,25 +77,21 @@ def execute_plan(
     ----------
     server
         Once it is open nothing more is sent.
-    cache
-        Of the decided snapshot, fed with events.
     stop
         Set by another thread: begin no further gang, and return within seconds.
-    lost
-        Gives a sentence where another may have begun to bind; the same as ``stop``.
-    paused
-        Gives a sentence where no further gang may begin; gangs under way continue.
+    elector
+        Lost, it is the same as ``stop``; paused, gangs under way continue.
     answered
         Called after each answer, as a sign of life.
-    lease_left
-        Gives the seconds for which we may still bind.
+    gives_way
+        Gives a sentence where no further gang may begin; gangs under way continue.
 
     Returns
     -------
     list[GangOutcome]
         Every gang of the plan's batches, in order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, instance, settings, stop, lost, paused, answered, lease_left)
+    work = _Execution(server, cache, instance, settings, stop, elector, answered, gives_way)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -159,20 +141,6 @@ def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Eve
                 break
 
 
-@dataclass
-class _BatchInFlight(BatchOutcome):
-    """A batch under way."""
-
-    ready: deque[PlannedBinding] = field(default_factory=deque)
-    parked: list[PlannedBinding] = field(default_factory=list)
-    out: int = 0
-    progress: float = 0.0
-
-    @property
-    def over(self) -> bool:
-        return not (self.ready or self.parked or self.out)
-
-
 class _Execution:
     def __init__(
         self,
@@ -181,15 +149,14 @@ class _Execution:
         instance: Instance,
         settings: BindingOptions,
         stop: threading.Event,
-        lost: Callable[[], str | None],
-        paused: Callable[[], str | None],
+        elector: LeaderElector | NoElection,
         answered: Callable[[], None],
-        lease_left: Callable[[], float],
+        gives_way: Callable[[], str | None],
     ) -> None:
-        self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
-        self._paused, self._answered, self._lease_left, self._instance = paused, answered, lease_left, instance
-        self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
-        self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
+        self._server, self._cache, self._instance, self._settings = server, cache, instance, settings
+        self._stop, self._elector, self._answered, self._gives_way = stop, elector, answered, gives_way
+        self._tasks: SimpleQueue[tuple[BatchOutcome, PlannedBinding] | None] = SimpleQueue()
+        self._made: SimpleQueue[tuple[BatchOutcome, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
         self._out = 0
         self._stopped: float | None = None
@@ -202,7 +169,7 @@ class _Execution:
         count = min(self._settings.workers, sum(len(batch.bindings) for batch in plan.batches))
         for number in range(count):
             threading.Thread(target=self._bind, name=f"bind {number}", daemon=True).start()
-        waiting, active = deque(plan.batches), deque[_BatchInFlight]()
+        waiting, active = deque(plan.batches), deque[BatchOutcome]()
         while waiting or active:
             self._advance(waiting, active)
             if self._past_end():
@@ -212,13 +179,13 @@ class _Execution:
         for _ in range(count):
             self._tasks.put(None)
 
-    def _wait(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
+    def _wait(self, waiting: deque[Batch], active: deque[BatchOutcome]) -> None:
         if active:
             self._take(_TICK if waiting or any(each.parked for each in active) else 0.5)
         elif waiting:
             self._stop.wait(_TICK)
 
-    def _advance(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
+    def _advance(self, waiting: deque[Batch], active: deque[BatchOutcome]) -> None:
         self._notice_stop()
         while waiting and self._has_workers(active) and (batch := self._next(waiting)) is not None:
             active.append(self._begin(batch))
@@ -230,7 +197,7 @@ class _Execution:
 
     # ------------------------------------------------------------------------------------------------------ dealing
 
-    def _has_workers(self, active: Iterable[_BatchInFlight]) -> bool:
+    def _has_workers(self, active: Iterable[BatchOutcome]) -> bool:
         return not any(each.ready for each in active) and self._out < 2 * self._settings.workers
 
     def _next(self, waiting: deque[Batch]) -> Batch | None:
@@ -259,8 +226,8 @@ class _Execution:
             self._deaf_since = time.monotonic()
         return time.monotonic() < self._deaf_since + self._settings.grace
 
-    def _begin(self, batch: Batch) -> _BatchInFlight:
-        found = _BatchInFlight(batch, progress=time.monotonic())
+    def _begin(self, batch: Batch) -> BatchOutcome:
+        found = BatchOutcome(batch, progress=time.monotonic())
         found.left = "the pass was to end" if self._stop.is_set() else self._refusal(batch)
         if found.left:
             self._left |= {bind.pod for bind in batch.bindings}
@@ -273,7 +240,9 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         refused, _, _ = (self._server.open or "").partition(":")  # what it said last it said of another pod
-        forbidden = next(filter(None, (self._lost(), self._paused(), refused, self._unheard)), None)
+        forbidden = next(
+            filter(None, (self._elector.lost, self._elector.paused, self._gives_way(), refused, self._unheard)), None
+        )
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}
@@ -287,7 +256,7 @@ class _Execution:
             return self._results[pod][1] is not BindingState.BOUND
         return pod in self._left
 
-    def _unpark(self, under: _BatchInFlight) -> None:
+    def _unpark(self, under: BatchOutcome) -> None:
         kept = []
         for bind in under.parked:
             verdict = self._turn(under, bind)
@@ -299,7 +268,7 @@ class _Execution:
                 under.ready.append(bind)
         under.parked = kept
 
-    def _turn(self, under: _BatchInFlight, bind: PlannedBinding) -> str | None:
+    def _turn(self, under: BatchOutcome, bind: PlannedBinding) -> str | None:
         """Whether a waiting binding may be sent: an empty text; None: not yet; else why it never will."""
         if bind.after is None:
             return ""
@@ -322,7 +291,7 @@ class _Execution:
         bound = wait is WaitFor.BINDING and (not before.by_release or self._cache.is_bound(before))
         return bound or self._settings.dry_run
 
-    def _deal(self, under: _BatchInFlight) -> None:
+    def _deal(self, under: BatchOutcome) -> None:
         while under.ready and self._out < 2 * self._settings.workers:
             if under.failed and not under.bound and under.out:
                 return  # if what is under way comes to nothing, the rest is not tried
@@ -344,7 +313,7 @@ class _Execution:
                 self._note(under, made)
                 under, made = self._made.get_nowait()
 
-    def _note(self, under: _BatchInFlight, made: BindingResult) -> None:
+    def _note(self, under: BatchOutcome, made: BindingResult) -> None:
         under.out -= 1
         self._out -= 1
         self._results[made.bind.pod] = (made.bind, made.state)
@@ -357,25 +326,25 @@ class _Execution:
         if made.state is BindingState.REFUSED:
             self._cache.forget(made.bind)
 
-    def _fail(self, under: _BatchInFlight, bind: PlannedBinding, reason: str) -> None:
+    def _fail(self, under: BatchOutcome, bind: PlannedBinding, reason: str) -> None:
         under.failed[bind.pod] = reason
         self._results[bind.pod] = (bind, BindingState.REFUSED)
         self._cache.forget(bind)
 
     # --------------------------------------------------------------------------------------------------------- time
 
-    def _deadline(self, under: _BatchInFlight) -> float:
-        ends = [under.progress + self._settings.grace, time.monotonic() + self._lease_left() + _LAST]
+    def _deadline(self, under: BatchOutcome) -> float:
+        ends = [under.progress + self._settings.grace, time.monotonic() + self._elector.left + _LAST]
         return min(ends if self._stopped is None else [*ends, self._stopped + _LAST])
 
     def _notice_stop(self) -> None:
-        if self._stopped is None and (self._stop.is_set() or self._lost() is not None):
+        if self._stopped is None and (self._stop.is_set() or self._elector.lost is not None):
             self._stopped = time.monotonic()
 
     def _past_end(self) -> bool:
         return self._stopped is not None and time.monotonic() > self._stopped + _END
 
-    def _abandon(self, active: deque[_BatchInFlight]) -> None:
+    def _abandon(self, active: deque[BatchOutcome]) -> None:
         for under in active:
             settled = {bind.pod for bind in under.bound} | set(under.failed)
             for bind in under.batch.bindings:

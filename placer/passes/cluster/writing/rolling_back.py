@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from enum import Enum
 from functools import partial
 from itertools import filterfalse
 from operator import attrgetter
@@ -39,12 +38,6 @@ _TIMES = 6
 #: Seconds after which no further gang is rolled back in a pass: who has thousands of them must not hold up all others.
 _SECONDS = 30.0
 _WORKERS = 8
-
-
-class _Deleted(Enum):
-    YES = "it is gone, or on its way"
-    CHANGED = "it is not as it was read"
-    REFUSED = "the server refuses"
 
 
 def roll_back(
@@ -77,10 +70,6 @@ def roll_back_in_turn(
 
     Parameters
     ----------
-    gangs, keys
-        All gangs, and those to roll back.
-    forbidden
-        Gives a sentence where no more may be rolled back.
     alone
         Of gangs that are ready without some released pods: these, which alone are deleted.
     """
@@ -138,8 +127,8 @@ class _RollBack:
     def _delete(self, there: Sequence[tuple[PlannedBinding, str]]) -> None:
         with ThreadPoolExecutor(_WORKERS) as threads:
             for answer, text in threads.map(lambda each: _delete(self._server, *each), there):
-                self._begun |= answer is _Deleted.YES
-                if answer is _Deleted.REFUSED:
+                self._begun |= answer is True
+                if answer is False:
                     self._refused, self._trouble = True, text
 
     def _outcome(self, left: set[Key]) -> GangOutcome:
@@ -171,14 +160,15 @@ def _bound(now: Snapshot, ours: dict[Key, PlannedBinding]) -> set[Key]:
     return {pod.key for pod in pods if pod.spec.node_name}
 
 
-def _delete(server: Writer, bind: PlannedBinding, version: str) -> tuple[_Deleted, str]:
+def _delete(server: Writer, bind: PlannedBinding, version: str) -> tuple[bool | None, str]:
+    """Whether a pod is gone or on its way, None where it is not as it was read, and why not."""
     preconditions = {"uid": bind.uid, "resourceVersion": version}
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
     try:
         answer = server.send("DELETE", pod_path(*bind.pod), body)
     except Unanswered as error:
-        return _Deleted.CHANGED, str(error)
+        return None, str(error)
     if answer.status in (200, 202, 404):
-        return _Deleted.YES, ""
+        return True, ""
     refused = answer.status < 500 and answer.status not in (409, 429)
-    return _Deleted.REFUSED if refused else _Deleted.CHANGED, f"{answer.status} {answer.message}"
+    return False if refused else None, f"{answer.status} {answer.message}"

@@ -33,8 +33,7 @@ from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response, Unli
 from placer.passes.cluster.reading.paths import is_name, segment
 from placer.passes.cluster.reading.views import PodView
 from placer.passes.cluster.writing.binding import pod_path
-from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, cause_in
-from placer.passes.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, cause_in, write_upstream_pod_group_status
 from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.problem import GroupKey, Instance, Key
 from placer.problem.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
@@ -181,15 +180,7 @@ def write_news(
     *,
     gates: bool = False,
 ) -> StatusReport:
-    """Write the news of a pass.
-
-    Parameters
-    ----------
-    is_over
-        Whether to write nothing more.
-    gates
-        Whether pods with the hold gate alone are ours.
-    """
+    """Write the news of a pass."""
     writer = _StatusWriter(server, scheduler_name, options.limit, is_over, gates=gates)
     waits = news.waits
     changed = writer.conditions(news.groups, waits, news.half_bound) if options.conditions else set(waits)
@@ -213,8 +204,6 @@ def write_evicted(
 
     Parameters
     ----------
-    notes
-        Reason and text for each pod.
     identities
         Their uids: another pod may have the name by now.
     """

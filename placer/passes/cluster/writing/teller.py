@@ -19,15 +19,7 @@ _END = 6.0
 
 
 class Teller:
-    """Writes the news of passes.
-
-    Parameters
-    ----------
-    server
-        Gives a writer, once for each writing.
-    stop
-        Set by another thread: begin nothing more.
-    """
+    """Writes the news of passes."""
 
     def __init__(
         self,

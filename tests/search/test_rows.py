@@ -1,0 +1,177 @@
+"""The programs of exact and milp against the judge: rows allow what the rules allow, and values are the score's.
+
+No search and no bound takes part: counts are given, and the rows say whether they may be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from random import Random
+
+import pytest
+from ortools.sat.python import cp_model
+
+from placer.arrays import Dense, Solution, score_solution
+from placer.arrays.dense_builder import make_dense
+from placer.problem import Instance
+from placer.rules import verify
+from placer.search.exact.method import ExactModel
+from placer.search.milp.method import MilpModel
+from placer.search.numa.binding_order import aligned
+from tests.examples import seed_blocks
+from tests.numa_worlds import roomy
+from tests.oracle import placements
+from tests.tiny import tiny, tiny_network
+from tests.tiny_neighbours import tiny_neighbours
+from tests.tiny_numa import tiny_numa
+
+#: Tiny instances by seed.
+Drawn = Callable[[int], Instance]
+
+
+def plain(seed: int) -> Instance:
+    return tiny(seed).instance
+
+
+def network(seed: int) -> Instance:
+    return tiny_network(seed).instance
+
+
+def neighbours(seed: int) -> Instance:
+    return tiny_neighbours(seed).instance
+
+
+def numa(seed: int) -> Instance:
+    """On nodes with more room than their zones have."""
+    return roomy(tiny_numa(seed).instance)
+
+
+#: Rules that are broken alone in at least as many solutions of sixty instances.
+ALONE: dict[Drawn, dict[str, int]] = {
+    plain: {"C2": 20, "C5": 20, "C6": 5, "C7": 10, "C11": 3},
+    network: {"C8": 10, "C9": 10},
+    neighbours: {"C12": 5, "C13": 5, "C14": 5},
+    numa: {"C10": 10},
+}
+#: Names of rows that belong to one rule.
+RULE_OF = {"network_cost": "C8", "bandwidth": "C9", "numa": "C10", "queue": "C11"}
+
+
+def somewhere(dense: Dense, random: Random, most: int) -> Iterator[Solution]:
+    """Solutions of all sorts, most of which break something; near together, so that it is not always the same."""
+    for _ in range(most):
+        nodes = random.sample(range(len(dense.nodes)), random.randint(1, len(dense.nodes)))
+        found: Counter[tuple[int, int]] = Counter()
+        for index, pod_class in enumerate(dense.classes):
+            allowed = [node for node in nodes if dense.fits(index)[node]]
+            for _ in pod_class.pods:
+                if allowed and random.random() < 0.8:
+                    found[index, random.choice(allowed)] += 1
+        yield Solution(found)
+
+
+def broken_rules(instance: Instance, dense: Dense, solution: Solution) -> set[str]:
+    """As ``verify`` sees it in the best order."""
+    return {found.rule for found in verify(instance, aligned(instance, dense.placement(solution)))}
+
+
+def held(model: ExactModel, solution: Solution) -> Solution | None:
+    """What the exact model makes of the counts of a solution; None where its rows do not allow them."""
+    try:
+        values, copy = model.hint(solution), model.proto.clone()
+    except (KeyError, StopIteration):  # such a count has no variable, or such pods of a node no filling
+        return None
+    for counts in model.variables.counts:
+        for variable in counts.values():
+            copy.add(variable == values[variable.index])
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    if solver.solve(copy) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return model.read(list(solver.response_proto.solution))
+
+
+drawn = pytest.mark.parametrize("make", ALONE, ids=lambda make: str(make.__name__))
+
+
+@drawn
+@pytest.mark.parametrize("seeds", seed_blocks(300, 60))
+def test_a_row_of_milp_is_broken_exactly_where_a_rule_is(make: Drawn, seeds: range) -> None:
+    """Every rule together; where only one is broken, and it has rows of its own, the row has its name."""
+    alone: Counter[str] = Counter()
+    for seed in seeds:
+        instance = make(seed)
+        dense = make_dense(instance)
+        model = MilpModel(dense)
+        for solution in somewhere(dense, Random(f"rows {seed}"), 15):
+            rules = broken_rules(instance, dense, solution)
+            row = (model.broken(solution) or "").rstrip("_0123456789")
+            assert bool(row) == bool(rules), f"seed {seed}: {solution} breaks {row or rules}"
+            assert RULE_OF.get(row, "") in {"", *rules}, f"seed {seed}: {solution} breaks {rules}, not {row}"
+            alone.update(rules if len(rules) == 1 else ())
+    assert not {rule: alone[rule] for rule, least in ALONE[make].items() if alone[rule] < least}
+
+
+@pytest.mark.parametrize("make", [plain, network, neighbours], ids=lambda make: str(make.__name__))
+@pytest.mark.parametrize("seeds", seed_blocks(240, 20))
+def test_the_exact_model_allows_exactly_what_the_rules_do(make: Drawn, seeds: range) -> None:
+    """What its rows allow is read as a valid solution, maybe with equal nodes exchanged. Kubelets are not asked."""
+    allowed = forbidden = 0
+    for seed in seeds:
+        instance = make(seed)
+        dense = make_dense(instance)
+        model = ExactModel(dense)
+        for solution in somewhere(dense, Random(f"rows {seed}"), 10):
+            found, rules = held(model, solution), broken_rules(instance, dense, solution)
+            assert found is not None or rules, f"seed {seed}: {solution} is not allowed"
+            if found is not None:
+                assert broken_rules(instance, dense, found) == set(), f"seed {seed}: {solution} is read as {found}"
+            allowed, forbidden = allowed + (found is not None), forbidden + (found is None)
+    assert min(allowed, forbidden) > len(seeds)
+
+
+@drawn
+@pytest.mark.parametrize("seeds", seed_blocks(120, 20))
+def test_what_is_valid_keeps_all_rows_of_milp_and_has_its_values(make: Drawn, seeds: range) -> None:
+    for seed in seeds:
+        instance = make(seed)
+        dense = make_dense(instance)
+        model = MilpModel(dense)
+        criteria = range(len(dense.criteria))
+        for criterion in criteria:
+            model.objective.criterion(criterion)
+        for each in islice(placements(instance), 30):
+            solution = dense.solution(each)
+            assert model.broken(solution) is None, seed
+            assert tuple(model.value(criterion, solution) for criterion in criteria) == score_solution(dense, solution)
+
+
+@pytest.mark.parametrize("make", [plain, network, neighbours], ids=lambda make: str(make.__name__))
+@pytest.mark.parametrize("seeds", seed_blocks(80, 10))
+def test_what_is_valid_is_a_complete_hint_of_the_exact_model(make: Drawn, seeds: range) -> None:
+    """A solution is a hint of all values up to a criterion; it comes back worth the same, or better packed."""
+    for seed in seeds:
+        instance = make(seed)
+        dense = make_dense(instance)
+        found = [dense.solution(each) for each in islice(placements(instance), 300)]
+        for solution in (found[0], found[len(found) // 3], found[-1]):
+            for criterion in {0, len(dense.criteria) - 1} if dense.criteria else ():
+                assert_complete(dense, criterion, solution)
+
+
+def assert_complete(dense: Dense, criterion: int, solution: Solution) -> None:
+    model = ExactModel(dense, criterion=criterion)
+    rows = [model.objective.criterion(each) for each in range(criterion + 1)]
+    hinted = model.hint(solution)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    assert solver.solve(model.proto) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    before, after = score_solution(dense, solution), score_solution(dense, model.read(hinted))
+    for number, row in enumerate(rows):
+        name, _ = dense.criteria[number]
+        assert after[number] <= before[number] if name == "packedNodes" else after[number] == before[number]
+        if name == "networkCost":
+            assert row.at(lambda variable: hinted[variable.index]) == before[number]
