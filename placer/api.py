@@ -620,12 +620,12 @@ def report(
     """
     from placer.answers.document import bindings_document, placement_document
     from placer.answers.report import contents, page, told_apart
-    from placer.cli.terminal import writable, written
+    from placer.cli import printing
     from placer.kube.manifests import Text
 
     origin, target = _origin(instance), Path(output)
     sources: list[Any] = [*origin.sources]
-    writable([target], (".html",))
+    printing.writable([target], (".html",))
     if placement is not None:
         placed = _placement(instance, placement)
         if isinstance(placement, Result):
@@ -637,7 +637,7 @@ def report(
     if comparison is not None:
         sources.append(Text("comparison", json.dumps([row.as_dict() for row in comparison]).encode()))
     found = contents(instance, told_apart(sources), strict=strict)
-    with written(str(target)):
+    with printing.written(str(target)):
         target.write_text(page(found), encoding="utf-8")
     return target
 
@@ -670,9 +670,9 @@ def _print(result: Result, wide: bool, console: Any) -> None:
 def save_result(result: Result, path: str | Path, bindings: bool = False) -> None:
     """Write a result as the Placement, or as v1 Bindings."""
     from placer.answers.document import bindings_document, placement_document
-    from placer.cli.terminal import writable, write
+    from placer.cli import printing
 
     if result.placement is None:
         raise NothingFound(result.nothing_found)
-    writable([Path(path)])
-    write(bindings_document(result.placement) if bindings else placement_document(result).as_dict(), str(path))
+    printing.writable([Path(path)])
+    printing.write(bindings_document(result.placement) if bindings else placement_document(result).as_dict(), str(path))

@@ -1,4 +1,4 @@
-"""One test, every method: a test that solves takes ``method``, and ``--method`` says which one that is."""
+"""What all tests need: how many cases they try, how processes end, and a terminal of known width."""
 
 from __future__ import annotations
 
@@ -13,17 +13,6 @@ import pytest
 from tests.examples import register_profiles
 
 register_profiles()
-
-#: Methods whose answer is proved to be the best when they are given time.
-PROVING = ("exact", "milp", "auto")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--method",
-        choices=["auto", "greedy", "exact", "decomposed", "milp"],
-        help="method that tests solve with (default: exact where the optimum is asserted, else greedy)",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,18 +48,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def width_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print as into a pipe: parallel test processes have ``COLUMNS`` from the terminal that they were started from."""
     monkeypatch.delenv("COLUMNS", raising=False)
-
-
-@pytest.fixture
-def method(request: pytest.FixtureRequest) -> str:
-    """The method to solve with."""
-    chosen: str | None = request.config.getoption("--method")
-    optimal = request.node.get_closest_marker("optimal") is not None
-    if chosen is None:
-        return "exact" if optimal else "greedy"
-    if optimal and chosen not in PROVING:
-        pytest.skip(f"{chosen} does not claim the optimum")
-    return chosen
 
 
 @pytest.fixture

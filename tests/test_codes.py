@@ -12,9 +12,8 @@ from typing import get_args
 
 import pytest
 
+from docs.hooks.codes import CONDITIONS, EVENTS
 from placer.base.codes import (
-    CONDITIONS,
-    EVENTS,
     FINDINGS,
     REASONS,
     Code,

@@ -67,7 +67,7 @@ def complaint(instance: Instance, most: Score, *, disturbing: bool = False) -> s
     return ""
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(240, 10))
+@pytest.mark.parametrize("seeds", seed_blocks(500, 10))
 @pytest.mark.parametrize("make", [tiny, tiny_network, tiny_numa, tiny_neighbours], ids=lambda make: str(make.__name__))
 def test_it_agrees_with_trying_everything(make: Callable[[int], Tiny], seeds: range) -> None:
     for seed in seeds:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from placer.base.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
+from docs.hooks.codes import CONDITIONS, EVENTS
+from placer.base.codes import FINDINGS, REASONS
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("placer", "models", "tests", "deploy", "instances", "docs", ".ci")

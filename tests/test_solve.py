@@ -183,12 +183,6 @@ def test_every_bad_argument_is_named_at_once() -> None:
         assert words in str(caught.value)
 
 
-def test_the_same_call_gives_the_same_placement(method: str) -> None:
-    one, other = (solve(two_gangs(), method=method, workers=1) for _ in range(2))
-    assert one.placement == other.placement
-    assert [judged.value for judged in one.objective] == [judged.value for judged in other.objective]
-
-
 def test_a_proved_answer_says_so_and_every_gap_is_zero() -> None:
     result = solve(two_gangs(), time_limit=600)
     assert (result.termination, result.verdict) == (Termination.PROVED, Verdict.OPTIMAL)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from field_uses import FieldClass, FieldUse, field_uses
+
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
-from placer.kube.uses import FieldClass, FieldUse, field_uses
 
 #: Fields of every object.
 _COMMON = ("apiVersion", "kind", "metadata")

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from placer.answers.checks import checked, of_all_pods
 from placer.base.cores import usable_cores
-from placer.base.deadline import Deadline, OutOfTime, wall, within
-from placer.base.errors import UsageError, VerificationFailed
+from placer.base.deadline import Deadline, OutOfTime, wall
+from placer.base.errors import UsageError
 from placer.base.text import found_like
 from placer.base.words import and_list, some
 from placer.problem import Finding, GroupKey, Instance, Key, PodState
@@ -23,15 +24,12 @@ from placer.problem.placement import FREED, MAXIMISED, Placement, Score, Value, 
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.problem.wanted import count_at_tier, groups_wanted, is_shape, new_groups, wanted_objects
 from placer.problem.what_if import losing, only_waiting, unmarked, without
-from placer.rules import verify
 from placer.rules.disruption import protection
 from placer.rules.scoring import placed_weight, score
 from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
     from placer.search.preempt.first_plan import Carried, Known
-
-__all__ = ["defrag", "free_domains", "groups_named", "lost_named", "preempt", "repair", "room_asked"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -46,20 +44,26 @@ COSTS, LEAST = 30.0, 0.5
 NAMED = 8
 
 
+class RoomSearch(TypedDict, total=False):
+    """How a search runs.
+
+    ``time_limit``: seconds for the whole call, default 60; None: until everything is proved. ``workers``: solver
+    threads; default: the cores this process may use. ``seed``: 0 .. 2^31 - 1. ``began``: ``time.monotonic()`` from
+    which the limit counts, default now. ``watch``: called whenever the answer gets better.
+    """
+
+    time_limit: float | None
+    workers: int | None
+    seed: int
+    began: float | None
+    watch: Callable[[TracePoint], None] | None
+
+
 def groups_named(instance: Instance, name: str, namespace: str | None = None, home: str = HOME) -> set[GroupKey]:
     """The group that waits and that a user calls so, the one of a pod of that name, or all of a workload.
 
-    Parameters
-    ----------
-    instance
-        What :func:`placer.read` returned.
-    name, namespace, home
-        As :func:`placer.answers.explain.explanation.find_groups` takes them.
-
-    Raises
-    ------
-    UsageError
-        No such group waits, or several of that name do.
+    ``namespace``, ``home``: as :func:`placer.answers.explain.explanation.find_groups` takes them. None, or several of
+    that name: :class:`UsageError`.
     """
     called = CalledGroup.of(name, namespace)
     found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
@@ -70,15 +74,7 @@ def groups_named(instance: Instance, name: str, namespace: str | None = None, ho
 
 
 def preempt(
-    instance: Instance,
-    group: GroupKey | None = None,
-    *,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
-    costs: bool = True,
+    instance: Instance, group: GroupKey | None = None, *, costs: bool = True, **search: Unpack[RoomSearch]
 ) -> Result:
     """Find out which running pods must go, be evicted or moved, for groups that wait.
 
@@ -88,45 +84,28 @@ def preempt(
         What :func:`placer.read` returned.
     group
         One group: nothing else that waits takes part. None: all that wait.
-    time_limit
-        Seconds for the whole call. None: until everything is proved.
-    workers
-        Solver threads; default: the cores this process may use.
-    seed
-        0 .. 2^31 - 1.
-    began
-        ``time.monotonic()`` from which the limit counts, default now.
-    watch
-        Called whenever the answer gets better.
     costs
         Whether to find out, in a part of the time that is left, for which protections more goes (``ProtectionCosts``).
+    search
+        How the search runs.
 
     Returns
     -------
     Result
-        Verified; its placement names evictions, moves and steps. Its instance is the one in which only what takes part
-        waits.
+        Verified; its placement names evictions, moves and steps. In its instance only what takes part waits.
 
     Raises
     ------
-    UsageError
-        An argument is out of its range.
-    VerificationFailed
-        An answer broke a rule: a bug.
+    UsageError, VerificationFailed
+        An argument is out of its range; an answer broke a rule: a bug.
     """
     if group is not None:
         instance = only_waiting(instance, {group})
-    return _decided(instance, Placement(), time_limit, workers, seed, began, watch, costs=costs)
+    return _decided(instance, Placement(), costs=costs, **search)
 
 
 def lost_named(instance: Instance, names: str | None) -> list[str]:
-    """The nodes that are lost: those of ``NODE,...``, or those that are not Ready.
-
-    Raises
-    ------
-    UsageError
-        There is no such node, and no pod runs on one of that name.
-    """
+    """Nodes that are lost: those of ``NODE,...``, or those that are not Ready; an unknown one: :class:`UsageError`."""
     if names is None:
         return not_ready(instance)
     known = {*instance.nodes, *(pod.node for pod in instance.pods.values() if pod.state is PodState.BOUND)}
@@ -138,41 +117,15 @@ def lost_named(instance: Instance, names: str | None) -> list[str]:
     return sorted(set(lost))
 
 
-def repair(
-    instance: Instance,
-    lost: Collection[str],
-    *,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
-) -> Result:
+def repair(instance: Instance, lost: Collection[str], **search: Unpack[RoomSearch]) -> Result:
     """Place pods of lost nodes again, and find out what must be moved for them: nothing is evicted.
 
-    Parameters
-    ----------
-    instance
-        What :func:`placer.read` returned.
-    lost
-        Names of the nodes. Pods on them, those of DaemonSets and static ones apart, wait as members of their groups;
-        of all that waits besides only what is of these groups takes part.
-    time_limit, workers, seed, began, watch
-        As of :func:`preempt`.
-
-    Returns
-    -------
-    Result
-        Verified; its placement has pods of lost nodes among its bindings, and moves and steps where something has to
-        be moved. Its instance is the one in which they wait.
-
-    Raises
-    ------
-    UsageError, VerificationFailed
-        As :func:`preempt`.
+    Pods on the nodes ``lost``, those of DaemonSets and static ones apart, wait as members of their groups. Of all else
+    that waits only what is of these groups takes part. Result and errors are as of :func:`preempt`; the bindings of its
+    placement are those of the lost pods.
     """
     asked = Placement(lost=tuple(sorted(lost)))
-    return _decided(losing(instance, lost), asked, time_limit, workers, seed, began, watch)
+    return _decided(losing(instance, lost), asked, **search)
 
 
 def defrag(
@@ -181,11 +134,7 @@ def defrag(
     *,
     wanted: Sequence[str] = (),
     most_moves: int | None = None,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
+    **search: Unpack[RoomSearch],
 ) -> Result:
     """Find out what must be moved to make room for groups that are wanted: nothing is evicted.
 
@@ -196,25 +145,19 @@ def defrag(
     groups
         They: nothing else that waits takes part.
     wanted
-        Their objects, each as JSON (:func:`placer.problem.wanted.wanted_objects`); the placement tells them.
+        Their objects, each as JSON (:func:`placer.problem.wanted.wanted_objects`), which the placement keeps.
     most_moves
         No more pods are moved, at least 0. None: any number.
-    time_limit, workers, seed, began, watch
-        As of :func:`preempt`.
+    search
+        How the search runs.
 
     Returns
     -------
     Result
-        Verified; its placement has wanted pods among its bindings, and moves and steps where something has to be
-        moved. Its instance is the one in which they alone wait.
-
-    Raises
-    ------
-    UsageError, VerificationFailed
-        As :func:`preempt`.
+        As of :func:`preempt`, with its errors; the bindings of its placement are those of wanted pods.
     """
     alone = _moving(instance, groups, most_moves)
-    return _decided(alone, Placement(wanted=tuple(wanted)), time_limit, workers, seed, began, watch)
+    return _decided(alone, Placement(wanted=tuple(wanted)), **search)
 
 
 def free_domains(
@@ -223,36 +166,16 @@ def free_domains(
     count: int,
     *,
     most_moves: int | None = None,
-    time_limit: float | None = 60.0,
-    workers: int | None = None,
-    seed: int = 0,
-    began: float | None = None,
-    watch: Callable[[TracePoint], None] | None = None,
+    **search: Unpack[RoomSearch],
 ) -> Result:
-    """Find out what must be moved so that so many HyperNodes of a tier are empty: nothing is evicted.
+    """Find out what must be moved so that ``count`` HyperNodes of a tier are empty: nothing is evicted.
 
-    Parameters
-    ----------
-    instance
-        What :func:`placer.read` returned; nothing that waits takes part.
-    tier, count
-        Which, and how many, at least 1. Those that are empty already count; DaemonSet and static pods stay.
-    most_moves, time_limit, workers, seed, began, watch
-        As of :func:`defrag`.
-
-    Returns
-    -------
-    Result
-        Verified; its placement says which are ``freed``, with moves and steps. It frees fewer where no more was found;
-        the verdict is INFEASIBLE where it is proved that no more can be.
-
-    Raises
-    ------
-    UsageError, VerificationFailed
-        As :func:`preempt`.
+    Nothing that waits takes part. Domains that are empty already count; DaemonSet and static pods keep their nodes. The
+    result is as of :func:`defrag`; its placement says which are ``freed``. The verdict is INFEASIBLE where it is proved
+    that no more can be.
     """
     alone = _moving(instance, (), most_moves)
-    return _decided(alone, Placement(), time_limit, workers, seed, began, watch, (tier, count))
+    return _decided(alone, Placement(), (tier, count), **search)
 
 
 def room_asked(
@@ -271,7 +194,7 @@ def room_asked(
     most_moves
         No more pods are moved. None: any number.
     before
-        What there is; for a shape it need have no pods.
+        The instance; for a shape it need have no pods.
     adding
         Reads the same with objects added, each given as JSON.
 
@@ -311,14 +234,14 @@ def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | 
 def _decided(
     instance: Instance,
     asked: Placement,
-    time_limit: float | None,
-    workers: int | None,
-    seed: int,
-    began: float | None,
-    watch: Callable[[TracePoint], None] | None,
     domains: tuple[int, int] | None = None,
     *,
     costs: bool = True,
+    time_limit: float | None = 60.0,
+    workers: int | None = None,
+    seed: int = 0,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
 ) -> Result:
     """Search in an instance in which only what takes part waits; ``domains``: tier and number of those to be empty."""
     start = time.monotonic()
@@ -477,9 +400,7 @@ class _Preemption:
         """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
         start = time.monotonic()
         self.placement = replace(self.placement, lost=self.asked.lost, wanted=self.asked.wanted)
-        broken = verify(self.instance, self.placement)
-        if broken:
-            raise VerificationFailed.of(self.method, [violation.message for violation in broken])
+        checked(self.instance, self.placement, self.method)
         values = score(self.instance, self.placement, disturbing=True)
         objective, contradicted = judge(values, _bounds(self.instance, values, self.known))
         self.findings += contradicted
@@ -517,22 +438,11 @@ class _Preemption:
         return Judged(Value(WEIGHT, placed), Bound(total, "volume") if placed == total else None)
 
     def _reasons(self) -> dict[GroupKey, Reason]:
-        from placer.answers.reasons import LATE, reasons
-        from placer.arrays import Solution
-        from placer.arrays.dense_builder import make_dense
+        from placer.answers.reasons import reasons_beside
 
-        outcome = outcome_of(self.instance, self.placement)
-        after = without(outcome.carried_out(), set(self.placement.evictions))
-        if not after.pending:
-            return {}
+        after = without(outcome_of(self.instance, self.placement).carried_out(), set(self.placement.evictions))
         until = Deadline() if self.time_limit is None else Deadline(self.began + self.time_limit)
-
-        def found() -> dict[GroupKey, Reason]:
-            start = time.monotonic()
-            dense = make_dense(after)
-            return dict(reasons(after, dense, Solution(), deadline=until, build=time.monotonic() - start))
-
-        return within(until, found, {key: LATE for key, group in after.groups.items() if group.pending})
+        return reasons_beside(after, Placement(), until)
 
 
 def _bounds(instance: Instance, values: Score, known: Iterable[Known]) -> list[Bound | None]:
@@ -547,15 +457,8 @@ def _best(value: Value, bounds: list[Bound]) -> Bound | None:
 def _by_itself(instance: Instance, value: Value) -> list[Bound]:
     if value.name not in MAXIMISED:
         return [Bound(0, "counting")] if value.value == 0 else []
-    most = _most(instance, value)
+    most = of_all_pods(instance, value)
     return [Bound(most, "volume")] if value.value == most else []
-
-
-def _most(instance: Instance, value: Value) -> int:
-    groups = [group for group in instance.groups.values() if group.priority == value.priority]
-    if value.name == "admitted":
-        return sum(instance.need_weights[group.key] for group in groups)
-    return sum(instance.weights[key] for group in groups for key in group.pending)
 
 
 def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
@@ -575,6 +478,8 @@ def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
 
 def _verdict(instance: Instance, objective: tuple[Judged, ...]) -> Verdict:
     for judged in objective:
-        if judged.value.name == "admitted" and judged.bound and judged.bound.value < _most(instance, judged.value):
+        if judged.value.name != "admitted" or not judged.bound:
+            continue
+        if judged.bound.value < of_all_pods(instance, judged.value):
             return Verdict.INFEASIBLE
     return Verdict.OPTIMAL if all(judged.met for judged in objective) else Verdict.FEASIBLE

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from placer.answers.checks import checked, of_all_pods
 from placer.base.cores import usable_cores
 from placer.base.deadline import GRACE, NEVER, AskedDeadline, Deadline, OutOfTime, wall
 from placer.base.errors import UsageError, VerificationFailed
 from placer.problem import Finding, GroupKey, Instance, PodState
 from placer.problem.placement import Placement, Value
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
-from placer.rules import verify
 from placer.rules.scoring import placed_weight, score
 from placer.search import METHODS
 from placer.search.numa.binding_order import aligned
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from placer.arrays import Dense, Solution
     from placer.search.incumbent import Incumbent
     from placer.search.process import ProcessEnd
-
-__all__ = ["solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
@@ -96,8 +94,8 @@ def solve(
 
     Parameters
     ----------
-    instance
-        What :func:`placer.read` returned.
+    instance, workers, seed, require_all, milp_solver
+        As :func:`placer.solve` takes them, with its results and errors.
     method
         ``auto`` or ``decomposed`` (greedy, then neighbourhoods and where it is small enough the whole model for the
         time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its own
@@ -108,14 +106,6 @@ def solve(
         second after the limit, with a first fit where nothing is decided. None: until everything is proved.
     work_limit
         Deterministic time units of the solver in place of seconds; with ``workers=1`` repeatable.
-    workers
-        Solver threads, at least 1; default: the cores this process may use.
-    seed
-        0 .. 2^31 - 1.
-    require_all
-        Look for a proof that not all pods can be placed: only then may the verdict be INFEASIBLE.
-    milp_solver
-        PuLP's name of the solver that ``milp`` asks.
     executor
         Where parts of a large instance are solved (:func:`placer.base.executors.open_executor`); with one worker it is
         not used.
@@ -129,15 +119,8 @@ def solve(
         Takes a part of the greedy's answer before a search begins, and may end the search early; only where there is
         one that improves the greedy's answer.
 
-    Returns
-    -------
-    Result
-        Verified. Without a placement only for ``exact`` and ``milp`` (verdict UNKNOWN).
-
     Raises
     ------
-    UsageError
-        An argument is out of its range.
     VerificationFailed
         A method's answer broke a rule: a bug.
     """
@@ -384,10 +367,8 @@ class _SolveCall:
     def _reserve(self, solution: Solution) -> float:
         start = time.monotonic()
         placement = self._placement(solution)
-        broken = verify(self.instance, placement)
+        checked(self.instance, placement, "greedy")
         score(self.instance, placement)
-        if broken:
-            raise VerificationFailed.of("greedy", [violation.message for violation in broken])
         limit = self.time_limit or 0.0
         aging = 0.0 if self.dense.numa is None else AGING * limit
         reasoning = min(REASONING * self.seconds["build"], REASONING_SHARE * limit)
@@ -472,15 +453,15 @@ class _SolveCall:
         )
 
     def first_fit(self) -> Result:
+        from placer.answers.reasons import late
         from placer.search.answer_by_name import FIRST_FIT, first_fit
 
         start = time.monotonic()
         placement = None if self.method in ALONE else first_fit(self.instance, Deadline.within(FIRST_FIT))
         self.seconds["solve"] += time.monotonic() - start
         start = time.monotonic()
-        broken = [] if placement is None else verify(self.instance, placement)
-        if broken:
-            raise VerificationFailed.of("first fit", [violation.message for violation in broken])
+        if placement is not None:
+            checked(self.instance, placement, "first fit")
         self.seconds["verify"] = time.monotonic() - start
         return self._result(
             placement,
@@ -489,16 +470,14 @@ class _SolveCall:
             verdict=Verdict.UNKNOWN if placement is None else Verdict.FEASIBLE,
             objective=() if placement is None else tuple(map(Judged, score(self.instance, placement))),
             weight=Judged(Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))),
-            reasons=self._undecided(placement),
+            reasons=late(self.instance, placement or Placement()),
             trace=(),
         )
 
     def _judged(self, placement: Placement | None, incumbent: Incumbent) -> tuple[Judged, ...]:
         if placement is None:
             return ()
-        broken = verify(self.instance, placement)
-        if broken:
-            raise VerificationFailed.of(incumbent.method or "", [violation.message for violation in broken])
+        checked(self.instance, placement, incumbent.method or "")
         values = score(self.instance, placement)
         if tuple(value.value for value in values) != incumbent.values:
             raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
@@ -515,7 +494,7 @@ class _SolveCall:
         return Judged(value) if doubted else judged
 
     def _reasons(self, incumbent: Incumbent, verified: float) -> dict[GroupKey, Reason]:
-        from placer.answers.reasons import reasons
+        from placer.answers.reasons import late, reasons
         from placer.arrays import Solution
 
         self._enough()
@@ -525,14 +504,7 @@ class _SolveCall:
             with wall(until.not_before(GRACE / 2)):
                 return reasons(self.instance, self.dense, solution, deadline=until, build=self.seconds["build"])
         except OutOfTime:
-            return self._undecided(self.dense.placement(solution))
-
-    def _undecided(self, placement: Placement | None) -> dict[GroupKey, Reason]:
-        from placer.answers.reasons import LATE
-
-        placed = {} if placement is None else placement.node_of
-        groups = self.instance.groups.items()
-        return {key: LATE for key, group in groups if any(pod not in placed for pod in group.pending)}
+            return late(self.instance, self.dense.placement(solution))
 
 
 def _ignored(instance: Instance) -> list[Finding]:
@@ -559,16 +531,9 @@ def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool
     for judged in objective:
         if judged.value.name not in ("admitted", "placed"):
             return False
-        every = _of_all_pods(instance, judged.value)
+        every = of_all_pods(instance, judged.value)
         if judged.bound is not None and judged.bound.value < every:
             return True
         if judged.value.value != every:
             return False
     return False
-
-
-def _of_all_pods(instance: Instance, value: Value) -> int:
-    groups = (group for group in instance.groups.values() if group.priority == value.priority)
-    if value.name == "admitted":
-        return sum(instance.need_weights[group.key] for group in groups)
-    return sum(instance.weights[pod] for group in groups for pod in group.pending)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["usable_cores"]
-
 
 def usable_cores() -> int:
     """Cores that this process may use, at least 1."""

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["GRACE", "NEVER", "AskedDeadline", "Deadline", "OutOfTime", "duration", "wall", "within"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

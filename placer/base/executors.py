@@ -24,8 +24,6 @@ from typing import Any, ParamSpec, TypeVar
 from placer.base.errors import UsageError
 from placer.base.extras import how_to_install
 
-__all__ = ["open_executor"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -74,7 +72,8 @@ def open_executor(name: str, workers: int) -> Executor:
     if name == "inline":
         return _Inline()
     if name.startswith("dask:"):
-        return _Dask(name)
+        client = _connected(name)
+        return _Borrowed(client.get_executor(), client.close)
     return _Borrowed(_made(name, workers))
 
 
@@ -158,8 +157,8 @@ class _Borrowed(Executor):
     cancel on shutdown (Dask's cannot), so what was not waited for is cancelled one by one.
     """
 
-    def __init__(self, inner: Executor) -> None:
-        self._inner = inner
+    def __init__(self, inner: Executor, close: Callable[[], None] = lambda: None) -> None:
+        self._inner, self._close = inner, close
         self._futures: weakref.WeakSet[Future[Any]] = weakref.WeakSet()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -172,21 +171,12 @@ class _Borrowed(Executor):
             for future in list(self._futures):
                 future.cancel()
         self._inner.shutdown(wait=wait)
+        self._close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.shutdown(wait=False, cancel_futures=True)
-
-
-class _Dask(_Borrowed):
-    def __init__(self, name: str) -> None:
-        self._client = _connected(name)
-        super().__init__(self._client.get_executor())
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        super().shutdown(wait, cancel_futures=cancel_futures)
-        self._client.close()
 
 
 def _connected(name: str) -> Any:

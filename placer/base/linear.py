@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from ortools.math_opt import sparse_containers_pb2
     from ortools.math_opt.python import mathopt
 
-__all__ = [
-    "LESS_THAN_A_UNIT",
-    "Branched",
-    "ColumnSum",
-    "IntegerProgram",
-    "LinearExpression",
-    "Relaxed",
-    "Row",
-    "certified",
-]
-
 V = TypeVar("V", bound=Hashable)
 
 #: What a variable may be worth: integers, or the fractions of a relaxation.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from placer.base.text import legible
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 _GAP = 2  #: spaces between columns
@@ -34,8 +35,18 @@ class Column:
         return min(longest, self.most) if self.text else longest
 
 
-def tables(names: Column, columns: Sequence[Column], width: int, bold: int | None = None) -> Iterator[Table]:
-    """Put columns next to each other, in as many tables as it takes, each with the names first."""
+def print_tables(
+    terminal: Console, names: Column, columns: Sequence[Column], *, width: int | None = None, bold: int | None = None
+) -> None:
+    """Print columns next to each other, in as many tables as it takes, each with the names first.
+
+    ``width``: columns of characters; None: those of the terminal.
+    """
+    for table in _tables(names, columns, width or terminal.width, bold):
+        terminal.print(table)
+
+
+def _tables(names: Column, columns: Sequence[Column], width: int, bold: int | None) -> Iterator[Table]:
     widest = max((column.width for column in columns), default=0)
     if names.width > width - _GAP - widest:  # names go on in the next line before a number is cut
         names = replace(names, text=True, most=max(_LEAST, width - _GAP - widest))

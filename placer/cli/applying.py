@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 from placer.base.deadline import duration
 from placer.base.errors import ClusterError, UsageError
 from placer.base.words import and_list, counted, some
+from placer.cli import flags, printing
 from placer.cli.signals import StopSignals
 from placer.cli.snapshotting import add_lease, lease_of
-from placer.cli.terminal import headed, is_edited, say, tell
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
     from placer.passes.cluster.planning.disruption_plan import DisruptionReport
     from placer.passes.scheduling_pass import MakePass, Pass, PassOptions
     from placer.problem.result import Result
-
-__all__ = ["add_apply", "apply_plan", "check_apply", "disruption_document"]
 
 #: Pods that are named of those that were not gone, or not bound again.
 SHOWN = 10
@@ -50,7 +48,7 @@ def check_apply(options: argparse.Namespace) -> None:
 
     if not options.apply:
         return
-    if options.instance or is_edited(options):
+    if options.instance or flags.is_edited(options):
         what = "INSTANCE" if options.instance else "--with, --without or --set"
         raise UsageError(f"--apply: found {what} with it, expected neither: only the cluster as it is can be changed")
     if options.scheduler_name == ANY_SCHEDULER:
@@ -61,14 +59,13 @@ def check_apply(options: argparse.Namespace) -> None:
 
 def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
     """Make, show and carry out a plan under the Lease; not to its end: :class:`ClusterError`."""
-    from placer.answers.progress import Progress
     from placer.passes.cluster import Client
     from placer.passes.scheduling_pass import Pass, PassSession, run_pass
 
     done = Pass(_pass_options(options))
     client = Client.connect(options.kubeconfig, options.context)
     signals = StopSignals()
-    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with signals.heeded(), printing.progress_of(options, options.time_limit) as progress:
         session = PassSession(client, signals.stop, signals.gently, progress.phase, options.began)
         try:
             run_pass(session, done, make=make)
@@ -123,9 +120,9 @@ def _tell(options: argparse.Namespace, done: Pass) -> None:
     if done.result is None:
         return
     if options.json:
-        tell(headed("AppliedPlan", _document(done)), options, _document(done)["applied"]["evicted"])
+        printing.tell(printing.headed("AppliedPlan", _document(done)), options, _document(done)["applied"]["evicted"])
         return
-    say(_lines(done))
+    printing.say(_lines(done))
 
 
 def _document(done: Pass) -> dict[str, Any]:

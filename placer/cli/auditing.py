@@ -8,13 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
-from placer.base.errors import UsageError
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.words import and_list, counted, some
-from placer.cli.sources import SECONDS, add_source, source
-from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, headed, listed, say, selection, tell
-from placer.search.search_limits import limit_faults
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from placer.answers.audit.groups import AuditEntry, Quality
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
 
     Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
-__all__ = ["add_audit"]
-
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
 NAMED = 3  #: groups that break one rule in one way, by name
@@ -34,36 +28,32 @@ SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 def add_audit(commands: Any) -> None:
     """Add ``audit`` and its flags."""
-    parser = add_command(commands, "audit", "judge running groups: broken rules, and the best possible place", _audit)
-    add_source(parser)
-    add_asking(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
+    parser = flags.add_command(
+        commands, "audit", "judge running groups: broken rules, and the best possible place", _audit
     )
+    flags.add_source(parser)
+    flags.add_asking(parser)
+    flags.add_time_limit(parser)
     parser.add_argument(
         "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
     )
-    add_what_if(parser)
+    flags.add_what_if(parser)
 
 
 def _audit(options: argparse.Namespace) -> int:
     from placer.answers.audit.groups import Standing, audit
     from placer.answers.audit.sums import largest_gangs
-    from placer.answers.progress import Progress
     from placer.answers.summary import print_findings
     from placer.base.deadline import Deadline, within
-    from placer.cli.terminal import read_instance
     from placer.problem.stranding import stranded
 
-    faults = limit_faults(options.time_limit)
-    if faults:
-        raise UsageError("; ".join(faults))
-    paths = source(options)
+    flags.check_limit(options)
+    paths = flags.source(options)
     deadline = Deadline(options.began + options.time_limit)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
-        instance = read_instance(options, paths)
-        asked = set(selection(options).groups(instance))
+        instance = flags.read_instance(options, paths)
+        asked = set(flags.selection(options).groups(instance))
         entries = [] if options.sums else audit(instance, deadline, asked, progress.phase)
 
     def sums() -> Sums | None:
@@ -71,16 +61,18 @@ def _audit(options: argparse.Namespace) -> int:
 
     if options.json:
         rows = (each.as_dict() for each in entries)
-        tell(headed("AuditSums", _sums(sums())) if options.sums else listed("AuditList", rows), options)
+        printing.tell(
+            printing.headed("AuditSums", _sums(sums())) if options.sums else printing.listed("AuditList", rows), options
+        )
     else:
         if not options.sums:
-            _print_groups(entries, selection(options).none(instance, "runs"), wide=options.wide)
+            _print_groups(entries, flags.selection(options).none(instance, "runs"), wide=options.wide)
             _print_lost(instance)
-        _print_sums(instance, sums(), selection(options).words)
+        _print_sums(instance, sums(), flags.selection(options).words)
         if instance.findings:
-            say([""])
-        print_findings(instance.findings, console())
-    return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
+            printing.say([""])
+        print_findings(instance.findings, printing.console())
+    return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else flags.OK
 
 
 def _sums(sums: Sums | None) -> dict[str, Any]:
@@ -91,7 +83,7 @@ def _sums(sums: Sums | None) -> dict[str, Any]:
 
 
 def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> None:
-    terminal = console()
+    terminal = printing.console()
     if not entries:
         terminal.print(none, markup=False)
         return
@@ -99,8 +91,8 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     sound = len(entries) - len(worst)
     shown = worst if wide else worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
-    for table in tables(names, _columns(shown), terminal.width) if shown else ():
-        terminal.print(table)
+    if shown:
+        print_tables(terminal, names, _columns(shown))
     if sound:
         breaks = "breaks" if sound == 1 else "break"
         terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
@@ -116,13 +108,13 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
         for violation in entry.violations:
             broken.setdefault(violation, []).append(name)
     # Lone pods of one workload break what they ask for together.
-    say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
+    printing.say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
     late = sum(each.late for each in entries)
     if late:
-        console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+        printing.console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
 
 
 def _is_sound_pod(entry: AuditEntry) -> bool:
@@ -142,12 +134,12 @@ def _print_lost(instance: Instance) -> None:
     from placer.problem.findings import counted
 
     if not instance.nodes:
-        console().print("The instance has no Node, so running groups cannot be judged.")
+        printing.console().print("The instance has no Node, so running groups cannot be judged.")
         return
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
-        say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
+        printing.say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
@@ -184,7 +176,7 @@ def _looked_at(instance: Instance) -> str:
 
 def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
     if sums is None:
-        console().print("The cluster's sums were not counted in time (--time-limit)")
+        printing.console().print("The cluster's sums were not counted in time (--time-limit)")
         return
     where = " in the whole cluster" if asked else ""
     _print_stranded(sums[0], where)
@@ -194,18 +186,18 @@ def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
 def _print_stranded(found: Sequence[Stranded], where: str) -> None:
     from placer.base.quantity import format_amount
 
-    terminal = console()
+    terminal = printing.console()
     terminal.print(f"\nStranded{where}: free, and of no use to any pod of this cluster")
     for each in found:
         nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
         text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
-        say([text])
+        printing.say([text])
     if not found:
         terminal.print("  nothing")
 
 
 def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
-    terminal = console()
+    terminal = printing.console()
     tiers = any(each.hyper_node for each in gangs)
     terminal.print(f"\nLargest gang that still fits{' under one HyperNode' if tiers else ''}{looked_at}")
     names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
@@ -213,5 +205,4 @@ def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
     if tiers:
         where = [each.hyper_node or "the whole cluster" for each in gangs]
         columns = [Column("tier", [str(each.tier) for each in gangs]), *columns, Column("where", where, text=True)]
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, columns)

@@ -8,14 +8,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import ClusterError, StrictFindings
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
+from placer.cli import flags, printing
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
-from placer.cli.terminal import OK, add_command, console, headed, tell
 
 if TYPE_CHECKING:
     from placer.passes.preflight import CheckResult, CheckState
-
-__all__ = ["add_check"]
 
 #: Columns that the table takes at most: as many as every terminal has.
 WIDTH = 80
@@ -23,29 +21,30 @@ WIDTH = 80
 
 def add_check(commands: Any) -> None:
     """Add ``check`` and the flags of passes."""
-    parser = add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
+    parser = flags.add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
     add_pass_flags(parser)
 
 
 def _check(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.cluster import Client
     from placer.passes.preflight import CheckState, check_cluster
 
     options = configured(options)
     asked = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with printing.progress_of(options) as progress:
         progress.phase(f"asking {client.url}")
         found = check_cluster(client, asked)
     worst = _worst(found)
     if options.json:
-        tell(headed("Check", {"state": worst.value, "checks": [each.as_dict() for each in found]}), options)
+        printing.tell(
+            printing.headed("Check", {"state": worst.value, "checks": [each.as_dict() for each in found]}), options
+        )
     else:
         _print(found)
     if worst is CheckState.FAILED:
         return ClusterError.exit_code
-    return StrictFindings.exit_code if options.strict and worst is CheckState.WARNING else OK
+    return StrictFindings.exit_code if options.strict and worst is CheckState.WARNING else flags.OK
 
 
 def _worst(results: Iterable[CheckResult]) -> CheckState:
@@ -58,15 +57,14 @@ def _worst(results: Iterable[CheckResult]) -> CheckState:
 def _print(results: Sequence[CheckResult]) -> None:
     from placer.passes.preflight import CheckState
 
-    terminal = console()
+    terminal = printing.console()
     width = min(WIDTH, terminal.width)
     rows = [(check, list(those)) for check, those in groupby(results, key=lambda each: each.check)]
     names = Column("check", [check for check, _ in rows])
     states = Column("state", [_worst(those).value for _, those in rows], text=True)
     room = width - names.width - states.width - 4
     said = Column("found", [_in_short(those) for _, those in rows], text=True, most=room)
-    for table in tables(names, [states, said], width):
-        terminal.print(table)
+    print_tables(terminal, names, [states, said], width=width)
     for each in results:
         if each.state in (CheckState.WARNING, CheckState.FAILED):
             terminal.print(f"\n{each.check}: {each.state.value}: {each.object}", markup=False, width=width)

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from placer.base.errors import UsageError
-from placer.cli.terminal import ENDINGS, FORMATS, OK, add_command
-
-__all__ = ["add_completion", "complete", "is_asked"]
+from placer.cli import flags, printing
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -23,7 +21,9 @@ Completer = Callable[..., Any]
 
 def add_completion(commands: Any) -> None:
     """Add ``completion`` and its flags."""
-    parser = add_command(commands, "completion", "print the script by which a shell completes commands", _completion)
+    parser = flags.add_command(
+        commands, "completion", "print the script by which a shell completes commands", _completion
+    )
     parser.description = TEXT
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
@@ -34,7 +34,7 @@ def _completion(options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json: found it with completion, which prints a script for a shell, expected none")
     print(shellcode(["placer"], use_defaults=False, shell=options.shell))  # files are completed here, where they fit
-    return OK
+    return flags.OK
 
 
 def is_asked() -> bool:
@@ -67,7 +67,7 @@ def _completer(action: argparse.Action) -> Completer:
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
     word = str(action.metavar)
-    objects = FilesCompleter([ending.removeprefix(".") for ending in ENDINGS])
+    objects = FilesCompleter([ending.removeprefix(".") for ending in printing.ENDINGS])
     if word in ("INSTANCE", "PLACEMENT") or action.dest == "with_":
         return objects
     if word == "FAMILY|INSTANCE":
@@ -75,7 +75,7 @@ def _completer(action: argparse.Action) -> Completer:
     if word == "FILE":
         return FilesCompleter()
     if word == "FILE|FORMAT":
-        return _or_files(lambda: FORMATS, FilesCompleter())
+        return _or_files(lambda: printing.FORMATS, FilesCompleter())
     if action.dest == "words":
         return _commands
     if word == "FOLDER":

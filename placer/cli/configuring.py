@@ -6,16 +6,16 @@ import argparse
 import json
 from typing import Any
 
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
+from placer.cli import flags, printing
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
-from placer.cli.terminal import OK, add_command, console, headed, tell
-
-__all__ = ["add_config"]
 
 
 def add_config(commands: Any) -> None:
     """Add ``config`` and the flags of ``run``."""
-    parser = add_command(commands, "config", "print the options that hold for a pass, and where each is from", _config)
+    parser = flags.add_command(
+        commands, "config", "print the options that hold for a pass, and where each is from", _config
+    )
     add_pass_flags(parser)
 
 
@@ -28,17 +28,16 @@ def _config(options: argparse.Namespace) -> int:
             key: {"value": value, "source": origin.source, "name": origin.name}
             for (key, value), origin in zip(values.items(), origins.values(), strict=True)
         }
-        tell(headed("ConfigurationReport", document), options, document)
-        return OK
-    terminal = console()
+        printing.tell(printing.headed("ConfigurationReport", document), options, document)
+        return flags.OK
+    terminal = printing.console()
     names = Column("key", list(values))
     columns = [
         Column("value", [_shown(value) for value in values.values()], text=True, most=40),
         Column("from", [_from(each.source, each.name) for each in origins.values()], text=True, most=60),
     ]
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
-    return OK
+    print_tables(terminal, names, columns)
+    return flags.OK
 
 
 def _shown(value: object) -> str:

@@ -12,29 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import UsageError
 from placer.base.words import and_list, counted, prover_word, some
+from placer.cli import flags, printing
 from placer.cli.lab.shared import add_scheduler_config, scheduler_configs
 from placer.cli.queueing import with_steps
-from placer.cli.sources import SECONDS, add_source, source, source_words
-from placer.cli.terminal import (
-    COPIED,
-    ENDINGS,
-    OK,
-    Interruptible,
-    add_asking,
-    add_command,
-    add_what_if,
-    console,
-    home_of,
-    listed,
-    say,
-    selection,
-    tell,
-    write,
-    written,
-)
 from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
@@ -57,8 +39,6 @@ if TYPE_CHECKING:
     #: Number of a change to the file with the objects that it adds.
     Files = Mapping[int, str]
 
-__all__ = ["add_explain"]
-
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
@@ -66,9 +46,11 @@ NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 def add_explain(commands: Any) -> None:
     """Add ``explain`` and its flags."""
-    parser = add_command(commands, "explain", "why a group is pending, and which changes would admit it", _explain)
-    add_source(parser)
-    add_asking(parser)
+    parser = flags.add_command(
+        commands, "explain", "why a group is pending, and which changes would admit it", _explain
+    )
+    flags.add_source(parser)
+    flags.add_asking(parser)
     asking = parser.add_argument_group("asking")
     asking.add_argument(
         "--group",
@@ -78,23 +60,20 @@ def add_explain(commands: Any) -> None:
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    asking.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
-    )
+    flags.add_time_limit(asking, "of the call")
     asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
     add_scheduler_config(asking)
-    add_what_if(parser)
+    flags.add_what_if(parser)
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
 
     _name_among_files(options)
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
-    paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    paths = flags.source(options)
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
         if options.strict:
@@ -116,7 +95,9 @@ def _explain(options: argparse.Namespace) -> int:
 def _name_among_files(options: argparse.Namespace) -> None:
     """Take the one word that is no file for the name of a group, as ``kubectl placer why`` does."""
     words = [
-        each for each in options.instance if each != "-" and not each.endswith(ENDINGS) and not Path(each).exists()
+        each
+        for each in options.instance
+        if each != "-" and not each.endswith(printing.ENDINGS) and not Path(each).exists()
     ]
     if len(words) == 1 and not (options.group or options.job):
         options.group = words[0]
@@ -128,9 +109,9 @@ def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[Grou
 
     names = tuple(f"{key.namespace}/{key.name}" for key in keys)
     near = [each for each in case.instance.findings if any(name in str(each) for name in names)]
-    print_findings(near, console())
+    print_findings(near, printing.console())
     others = [each for each in case.instance.findings if each not in near]
-    print_findings(others, console(), brief="" if options.wide else "Other findings" if near else "Findings")
+    print_findings(others, printing.console(), brief="" if options.wide else "Other findings" if near else "Findings")
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -186,7 +167,9 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else find_groups(case, options.group, options.namespace, home_of(options))
+    return (
+        None if options.group is None else find_groups(case, options.group, options.namespace, flags.home_of(options))
+    )
 
 
 def _groups(
@@ -199,12 +182,12 @@ def _groups(
     progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
-    shown = set(selection(options).groups(case.instance))
+    shown = set(flags.selection(options).groups(case.instance))
     asked = [key for key in (waiting(placed, others.names) if keys is None else keys) if key in shown]
     if keys is None and asked and not options.json:
         with progress.hidden():
             if _print_table(options, placed, asked, others.names, deadline):
-                return OK
+                return flags.OK
     said: set[GroupKey] = set()
 
     def answers() -> Iterator[Answer]:
@@ -220,15 +203,15 @@ def _groups(
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
         _print_absent(options, case.instance)
     else:
-        say(nothing_waits(case.instance, selection(options)))
-    return OK
+        printing.say(nothing_waits(case.instance, flags.selection(options)))
+    return flags.OK
 
 
 def _print_absent(options: argparse.Namespace, instance: Instance) -> None:
     from placer.answers.summary import print_absent
 
-    if not (options.json or options.group or selection(options).words):
-        print_absent(instance.absent_work, console())
+    if not (options.json or options.group or flags.selection(options).words):
+        print_absent(instance.absent_work, printing.console())
 
 
 def _files(options: argparse.Namespace, explained: Explanation) -> Files:
@@ -237,9 +220,9 @@ def _files(options: argparse.Namespace, explained: Explanation) -> Files:
         if options.changes is not None and each.change.with_:
             folder, key = Path(options.changes), explained.group
             files[number] = str(folder / f"{key.namespace}-{key.name}-{number}.yaml")
-            with written(options.changes):
+            with printing.written(options.changes):
                 folder.mkdir(parents=True, exist_ok=True)
-            write({"apiVersion": "v1", "kind": "List", "items": list(each.change.with_)}, files[number])
+            printing.write({"apiVersion": "v1", "kind": "List", "items": list(each.change.with_)}, files[number])
     return files
 
 
@@ -247,16 +230,16 @@ def _tell_each(
     options: argparse.Namespace, kind: str, answers: Iterable[Answer], count: int, progress: Progress
 ) -> list[Mapping[str, Any]]:
     entries: list[Mapping[str, Any]] = []
-    asked, last = Interruptible(entries, count, "group"), _Said()
+    asked, last = printing.Interruptible(entries, count, "group"), _Said()
     with asked:
         for entry, lines in answers:
             entries.append(entry)
             if not options.json:
                 with progress.hidden():
-                    say(last.new(entry["group"], list(lines)))
+                    printing.say(last.new(entry["group"], list(lines)))
     if options.json:
-        tell(listed(kind, entries), options)
-    say(last.like_it())
+        printing.tell(printing.listed(kind, entries), options)
+    printing.say(last.like_it())
     asked.again()
     return entries
 
@@ -303,13 +286,13 @@ def _print_table(
     told, now = reasons_of(placed, deadline), time.time()
     found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
     shown = {key: item for key, item in found.items() if key in asked}
-    terminal = console()
+    terminal = printing.console()
     print_queue([*shown.values()], terminal, now, wide=options.wide)
     many = len({key if key in elsewhere else told.get(key) for key in asked}) > FEW
     if many:
-        print_steps(with_steps(placed.instance, shown, source_words(options)), terminal)
+        print_steps(with_steps(placed.instance, shown, flags.source_words(options)), terminal)
         _print_absent(options, placed.instance)
-    one = shlex.join(["placer", "explain", "--group", "NAME", *source_words(options)])
+    one = shlex.join(["placer", "explain", "--group", "NAME", *flags.source_words(options)])
     terminal.print(f"`{one}` explains one of them." if many else "", markup=False)
     return many
 
@@ -326,7 +309,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
                 fits.append(f"{each.explanation.group.namespace}/{each.explanation.group.name}")
 
     entries = _tell_each(options, "ExplanationList", answers(), len(keys), progress)
-    return OK if all(each["answer"] == JobFits.NOW for each in entries) else NOT_NOW
+    return flags.OK if all(each["answer"] == JobFits.NOW for each in entries) else NOT_NOW
 
 
 def _how_many(
@@ -353,7 +336,7 @@ def _how_many(
             yield entry, _told_of_copies(found, left, spare)
 
     _tell_each(options, "CopiesList", answers(), len(keys), progress)
-    return OK
+    return flags.OK
 
 
 def _spare(left: Copies, spare: tuple[int, int] | None) -> dict[str, Any]:
@@ -493,10 +476,10 @@ def _options(tried: TriedChange, file: str | None) -> str:
     if change.with_ and file is None:
         heads = ((each["kind"], each["metadata"]) for each in change.with_)
         names = [f"{kind} {'/'.join(filter(None, (head.get('namespace'), head['name'])))}" for kind, head in heads]
-        return f"{COPIED[:-2]}(--changes FOLDER writes the objects to add: {and_list(some(names, NAMED))})"
+        return f"{printing.COPIED[:-2]}(--changes FOLDER writes the objects to add: {and_list(some(names, NAMED))})"
     words = [f"--without {shlex.quote(each)}" for each in change.without]
     words += [f"--set {shlex.quote(each)}" for each in change.set_]
-    return COPIED + " ".join([*words, *([] if file is None else [f"--with {shlex.quote(file)}"])])
+    return printing.COPIED + " ".join([*words, *([] if file is None else [f"--with {shlex.quote(file)}"])])
 
 
 def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:

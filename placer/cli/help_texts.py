@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["EXAMPLES", "GROUPS"]
-
 #: Commands by what a user wants, in the order in which ``placer --help`` lists them.
 GROUPS = {
     "look": ("queue", "explain", "audit", "topology", "report", "verify"),

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from placer.passes.scheduling_pass import Pass
     from placer.problem import Instance
 
-__all__ = ["Inspection"]
-
 #: Levels of log lines, as components of Kubernetes have them: steps of passes, and every request.
 _STEPS, _REQUESTS, _HIGHEST = 2, 6, 10
 #: Most kinds and namespaces that are named, and calls of a stack.

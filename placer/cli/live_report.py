@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from placer.passes.scheduling_pass import Pass
     from placer.problem.result import Result
 
-__all__ = ["LiveReport"]
-
 _EARLY = b"no pass has decided anything yet\n"
 
 

@@ -11,8 +11,6 @@ from placer.base.deadline import duration
 from placer.base.errors import UsageError
 from placer.base.text import alike
 
-__all__ = ["EXAMPLES", "HelpAll", "Parser"]
-
 #: What an option takes whose words are read as numbers.
 _NUMBERS: Mapping[Any, str] = {
     int: "a whole number",

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
+from placer.cli import flags
 from placer.cli.snapshotting import lease_of
-from placer.cli.sources import namespace_budget
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
     from placer.passes.scheduling_pass import PassOptions
-
-__all__ = ["Origin", "add_pass_flags", "configured", "pass_options", "values_of_keys"]
 
 
 class Origin(NamedTuple):
@@ -119,7 +117,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         scheduler_name=options.scheduler_name,
         method=options.method,
         time_limit=options.time_limit,
-        namespace_budget=namespace_budget(options.namespace_budget, options.origins["namespace_budget"].name),
+        namespace_budget=flags.namespace_budget(options.namespace_budget, options.origins["namespace_budget"].name),
         workers=options.workers,
         seed=options.seed,
         binding=BindingOptions(

@@ -7,29 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import UsageError
+from placer.cli import flags, printing
 from placer.cli.applying import add_apply, apply_plan, check_apply
-from placer.cli.sources import SECONDS, add_source, source
-from placer.cli.terminal import (
-    OK,
-    add_asking,
-    add_command,
-    add_output,
-    add_what_if,
-    console,
-    home_of,
-    listed,
-    read_instance,
-    say,
-    selection,
-    tell,
-    writable,
-    write,
-)
 
 if TYPE_CHECKING:
     from placer.answers.progress import Progress
@@ -40,16 +22,14 @@ if TYPE_CHECKING:
 #: Reads the instance with objects added to it, each given as JSON.
 Adding = Callable[[Sequence[str]], "Instance"]
 
-__all__ = ["add_defrag", "add_preempt", "add_repair"]
-
 NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, or not placed again
 
 
 def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
-    parser = add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
-    add_source(parser)
-    add_asking(parser)
+    parser = flags.add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
+    flags.add_source(parser)
+    flags.add_asking(parser)
     asking = _add_limits(parser)
     asking.add_argument(
         "--for",
@@ -57,15 +37,15 @@ def add_preempt(commands: Any) -> None:
         metavar="[KIND/][NAMESPACE/]NAME",
         help="one group, or those of a pod or workload (default: all that wait)",
     )
-    add_what_if(parser)
+    flags.add_what_if(parser)
     add_apply(parser)
 
 
 def add_defrag(commands: Any) -> None:
     """Add ``defrag`` and its flags."""
     text = "find the fewest pods to move so that a future job fits, or domains become empty"
-    parser = add_command(commands, "defrag", text, _defrag)
-    add_source(parser)
+    parser = flags.add_command(commands, "defrag", text, _defrag)
+    flags.add_source(parser)
     asking = _add_limits(parser)
     room = asking.add_mutually_exclusive_group(required=True)
     room.add_argument(
@@ -76,28 +56,27 @@ def add_defrag(commands: Any) -> None:
     room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
     asking.add_argument("--frontier", action="store_true", help="a table: moves for 1, 2, ... of the wanted gangs")
-    add_what_if(parser)
+    flags.add_what_if(parser)
     add_apply(parser)
 
 
 def add_repair(commands: Any) -> None:
     """Add ``repair`` and its flags."""
-    parser = add_command(commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair)
-    add_source(parser)
+    parser = flags.add_command(
+        commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair
+    )
+    flags.add_source(parser)
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
-    add_what_if(parser)
+    flags.add_what_if(parser)
     add_apply(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
     asking = parser.add_argument_group("asking")
-    asking.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the call (default 60)"
-    )
-    asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
+    flags.add_time_limit(asking, "of the call")
+    flags.add_workers(asking)
+    flags.add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
     return asking
 
 
@@ -109,20 +88,20 @@ def _preempt(options: argparse.Namespace) -> int:
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         if options.group is None:
-            return preempt(only_waiting(instance, selection(options).groups(instance)), **limits)
-        asked = groups_named(instance, options.group, options.namespace, home_of(options))
+            return preempt(only_waiting(instance, flags.selection(options).groups(instance)), **limits)
+        asked = groups_named(instance, options.group, options.namespace, flags.home_of(options))
         return preempt(only_waiting(instance, asked), **limits)
 
     def lines(instance: Instance, result: Result) -> Iterator[str]:
         if not result.instance.pending:
-            yield selection(options).none(instance, "waits")
+            yield flags.selection(options).none(instance, "waits")
             return
         yield from preempt_lines(result)
         if options.group is not None:
             yield from rival_lines(instance, rivals(instance, result))
 
     _, result = _made(options, decide, lines)
-    return OK if _admitted(result) else NOT_TO_BE_HAD
+    return flags.OK if _admitted(result) else NOT_TO_BE_HAD
 
 
 def _defrag(options: argparse.Namespace) -> int:
@@ -147,26 +126,25 @@ def _defrag(options: argparse.Namespace) -> int:
             yield "Nothing is carried out: no pod is moved for less than was asked for."
 
     _, result = _made(options, decide, lines, is_whole)
-    return OK if is_whole(result) else NOT_TO_BE_HAD
+    return flags.OK if is_whole(result) else NOT_TO_BE_HAD
 
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
     from placer.answers.making_room import room_asked
-    from placer.answers.progress import Progress
     from placer.answers.summary.preempting import room_made
 
     if options.apply:
         raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
-    _check_output(options)
-    paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    printing.check_output(options)
+    paths = flags.source(options)
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         both = _read_both(options, paths)
         count, ask = room_asked(options.want, options.free_domains, options.max_moves, *both)
         limits = {"workers": options.workers, "seed": options.seed, "watch": progress.plan}
         points = list(_frontier(partial(ask, **limits), count, options, progress))
     _tell_frontier(options, points)
-    return OK if len(points) == count and room_made(points[-1]) == count else NOT_TO_BE_HAD
+    return flags.OK if len(points) == count and room_made(points[-1]) == count else NOT_TO_BE_HAD
 
 
 def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tuple[Instance, Adding]:
@@ -180,13 +158,13 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
 
     def adding(objects: Sequence[str]) -> Instance:
         added = argparse.Namespace(**vars(options) | {"with_": [*options.with_, *wanted_text(objects)]})
-        return read_instance(added, texts)
+        return flags.read_instance(added, texts)
 
     if is_shape(getattr(options, "want", None) or ""):
         edits = {"with_": options.with_, "without": options.without, "set_": options.set_}
         with suppress(BadInstance):  # reading all of it tells all faults
             return read_frame(texts, scheduler_name=options.scheduler_name, lenient=options.lenient, **edits), adding
-    return read_instance(options, texts), adding
+    return flags.read_instance(options, texts), adding
 
 
 def _frontier(
@@ -214,7 +192,7 @@ def _repair(options: argparse.Namespace) -> int:
         return repair(leaving_protected(instance, lost) if options.apply else instance, lost, **limits)
 
     before, result = _made(options, decide, repair_lines)
-    return OK if _placed_again(before, result) else NOT_TO_BE_HAD
+    return flags.OK if _placed_again(before, result) else NOT_TO_BE_HAD
 
 
 def _made(
@@ -225,7 +203,7 @@ def _made(
 ) -> tuple[Instance, Result]:
     """``decide`` is given the instance, a reader with objects added, and the limits; a plan is carried out if whole."""
     check_apply(options)
-    _check_output(options)
+    printing.check_output(options)
     if not options.apply:
         before, result = _decided(options, decide)
         _tell(options, result, lines(before, result))
@@ -244,10 +222,9 @@ def _made(
 
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
-    from placer.answers.progress import Progress
 
-    paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    paths = flags.source(options)
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
         instance, adding = _read_both(options, paths)
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed}
@@ -260,36 +237,27 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
     from placer.answers.summary.preempting import frontier_lines, frontier_point
 
     if options.output:
-        write(placement_document(points[-1]).as_dict(), options.output)
+        printing.write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
         rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
         entries = (row | {"placement": document} for row, document in rows)
-        tell(listed("FrontierList", entries), options, _going(points[-1]))
+        printing.tell(printing.listed("FrontierList", entries), options, _going(points[-1]))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)
-
-
-def _check_output(options: argparse.Namespace) -> None:
-    writable([Path(options.output)] if options.output not in (None, "-") else [])
 
 
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
     from placer.answers.document import placement_document
 
-    document = placement_document(result).as_dict()
-    if options.output:
-        write(document, options.output)
-    if options.json and options.output != "-":
-        tell(document, options, _going(result))
-    elif options.output != "-":
+    if printing.put_or_tell(placement_document(result).as_dict(), options, _going(result)):
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
     from placer.answers.summary import print_findings
 
-    say(lines)
-    print_findings(findings, console())
+    printing.say(lines)
+    print_findings(findings, printing.console())
 
 
 def _going(result: Result) -> list[str]:

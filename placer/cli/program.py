@@ -13,13 +13,10 @@ from typing import Any
 from placer.base.errors import BadInstance, ClusterError, PlacerError, UsageError
 from placer.base.text import legible
 from placer.base.version import __version__
-from placer.cli import completing, help_texts, solving
+from placer.cli import completing, flags, help_texts, printing, solving
 from placer.cli.parser import EXAMPLES, HelpAll, Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
-from placer.cli.terminal import FORMATS, OK, add_command, headed, tell
-
-__all__ = ["parser", "run"]
 
 FAULTS_SHOWN = 20  #: most faults that a terminal shows; a file and ``--json`` get all of them
 
@@ -63,7 +60,7 @@ def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool
     try:
         options = words.parse_args(arguments)
     except SystemExit:  # --help and --version have said it
-        return OK
+        return flags.OK
     options.began = began
     options.format = options.format or ("json" if options.json else None)
     options.json = options.format not in (None, "wide")
@@ -79,7 +76,7 @@ def _complain(error: PlacerError, as_json: bool) -> None:
             {name: getattr(fault, name) for name in ("file", "document", "object", "field", "found", "expected")}
             for fault in (error.faults if isinstance(error, BadInstance) else ())
         ]
-        document = headed("Error", {"error": type(error).__name__, "message": str(error), "faults": faults})
+        document = printing.headed("Error", {"error": type(error).__name__, "message": str(error), "faults": faults})
         print(json.dumps(document, indent=2), file=sys.stderr)
     else:
         most = FAULTS_SHOWN if sys.stderr.isatty() else None
@@ -93,7 +90,7 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
 
     ``asked``: the only command to be parsed; slow imports of others, and families of ``generate``, are then left out.
     """
-    version = json.dumps(headed("Version", {"placer": __version__})) if as_json else f"placer {__version__}"
+    version = json.dumps(printing.headed("Version", {"placer": __version__})) if as_json else f"placer {__version__}"
     top = Parser(
         prog="placer",
         description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",
@@ -115,8 +112,8 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
 
 def _complete(parser: argparse.ArgumentParser) -> None:
     if "-o" not in parser._option_string_actions:
-        text = f"how to print: {', '.join(FORMATS)}"
-        parser.add_argument("-o", "--output", dest="format", choices=FORMATS, metavar="FORMAT", help=text)
+        text = f"how to print: {', '.join(printing.FORMATS)}"
+        parser.add_argument("-o", "--output", dest="format", choices=printing.FORMATS, metavar="FORMAT", help=text)
     if any(getattr(each, "hidden", False) for each in parser._actions):
         text = "show this help and the flags of leader election, and exit"
         parser.add_argument("--help-all", action=HelpAll, nargs=0, default=argparse.SUPPRESS, help=text)
@@ -128,21 +125,21 @@ def _complete(parser: argparse.ArgumentParser) -> None:
 def _add_version(commands: Any) -> None:
     def run(options: argparse.Namespace) -> int:
         if options.json:
-            tell(headed("Version", {"placer": __version__}), options, [__version__])
+            printing.tell(printing.headed("Version", {"placer": __version__}), options, [__version__])
         else:
             print(f"placer {__version__}")
-        return OK
+        return flags.OK
 
-    add_command(commands, "version", "print the version", run)
+    flags.add_command(commands, "version", "print the version", run)
 
 
 def _add_help(commands: Any) -> None:
     def run(options: argparse.Namespace) -> int:
         with suppress(SystemExit):
             parser().parse_args([*options.words, "--help"])
-        return OK
+        return flags.OK
 
-    words = add_command(commands, "help", "print the help of a command", run)
+    words = flags.add_command(commands, "help", "print the help of a command", run)
     words.add_argument("words", nargs="*", metavar="COMMAND", help="which; default: all commands in a line each")
 
 

@@ -8,12 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from placer.base.deadline import duration
-from placer.base.errors import UsageError
-from placer.base.table import Column, tables
-from placer.cli.sources import SECONDS, add_source, namespace_budget, source, source_words
-from placer.cli.terminal import OK, add_asking, add_command, add_what_if, console, read_instance, say, selection, tell
-from placer.search.search_limits import limit_faults
+from placer.base.table import Column, print_tables
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from placer.answers.document import QueueItem
@@ -21,8 +17,6 @@ if TYPE_CHECKING:
     from placer.base.deadline import Deadline
     from placer.problem import Finding, GroupKey, Instance
     from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost
-
-__all__ = ["add_queue", "with_steps"]
 
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
 DECIDING, SHARE = 10.0, 0.5
@@ -36,43 +30,40 @@ the cluster is changed."""
 
 def add_queue(commands: Any) -> None:
     """Add ``queue`` and its flags."""
-    parser = add_command(commands, "queue", "waiting groups, one line each, and the next step with its price", _queue)
-    parser.description = TEXT
-    add_source(parser)
-    add_asking(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
+    parser = flags.add_command(
+        commands, "queue", "waiting groups, one line each, and the next step with its price", _queue
     )
+    parser.description = TEXT
+    flags.add_source(parser)
+    flags.add_asking(parser)
+    flags.add_time_limit(parser)
     parser.add_argument("--wide", action="store_true", help="a line for every group, and the whole reasons")
     costs = parser.add_argument_group("costs")
     costs.add_argument("--cost", action="store_true", help="the costs of each namespace in place of the waiting groups")
     costs.add_argument(
         "--namespace-budget", default="off", metavar="BUDGET", help="most costs of each namespace, or default (off)"
     )
-    add_what_if(parser)
+    flags.add_what_if(parser)
 
 
 def _queue(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.base.deadline import Deadline
     from placer.problem.namespace_budget import within_budget
 
-    faults = limit_faults(options.time_limit)
-    if faults:
-        raise UsageError("; ".join(faults))
-    budget = namespace_budget(options.namespace_budget)
+    flags.check_limit(options)
+    budget = flags.namespace_budget(options.namespace_budget)
     deadline = Deadline(options.began + options.time_limit)
-    paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    paths = flags.source(options)
+    with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
-        instance = within_budget(read_instance(options, paths), budget)
+        instance = within_budget(flags.read_instance(options, paths), budget)
         items, findings = ({}, ()) if options.cost else _items(options, instance, deadline, progress)
-        listed = with_steps(instance, items, source_words(options), deadline, progress.phase)
+        listed = with_steps(instance, items, flags.source_words(options), deadline, progress.phase)
     if options.cost:
         _show_costs(options, instance, budget)
     else:
         _show(options, instance, listed, findings)
-    return OK
+    return flags.OK
 
 
 def _items(
@@ -86,7 +77,7 @@ def _items(
     seconds = max(min(DECIDING, deadline.left * SHARE), 1e-3)
     progress.knows(instance)
     result = solve(instance, time_limit=seconds, watch=progress.point)
-    asked = set(selection(options).groups(instance))
+    asked = set(flags.selection(options).groups(instance))
     found = queue_items(outcome_of(instance, result.placement or Placement()), result.reasons, time.time())
     return {key: item for key, item in found.items() if key in asked}, result.findings
 
@@ -98,19 +89,19 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
     from placer.answers.summary.queue import lone_jobs, nothing_waits, print_messages, print_queue, print_steps
 
     if options.json:
-        tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
+        printing.tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
         return
-    terminal = console()
+    terminal = printing.console()
     if not items:
-        for line in nothing_waits(instance, selection(options)):
+        for line in nothing_waits(instance, flags.selection(options)):
             terminal.print(line, markup=False)
     else:
         print_queue(items, terminal, time.time(), wide=options.wide)
         if options.wide:
             print_messages(items, terminal)
         print_steps(items, terminal)
-        say(lone_jobs(instance, items))
-        if not selection(options).words:
+        printing.say(lone_jobs(instance, items))
+        if not flags.selection(options).words:
             print_absent(instance.absent_work, terminal)
     print_findings(findings, terminal, brief="" if options.wide else "Findings")
     print_looked_at(instance, terminal)
@@ -147,20 +138,19 @@ def _show_costs(options: argparse.Namespace, instance: Instance, budget: Namespa
         items = [CostItem(**cost.as_dict(), share=round(cost.share(of), 6)) for cost in costs]
         limits = None if budget is None else asdict(budget)
         document = CostListDocument(api_version=API_VERSION, kind="NamespaceCostList", budget=limits, items=items)
-        tell(document.as_dict(), options, [f"namespace/{cost.namespace}" for cost in costs])
+        printing.tell(document.as_dict(), options, [f"namespace/{cost.namespace}" for cost in costs])
     elif costs:
         _print_costs(costs, budget, [f"{cost.share(of):.1%}" for cost in costs])
     else:
-        console().print("No namespace has a pod.")
+        printing.console().print("No namespace has a pod.")
 
 
 def _print_costs(costs: Sequence[NamespaceCost], budget: NamespaceBudget | None, shares: Sequence[str]) -> None:
-    terminal = console()
+    terminal = printing.console()
     names = Column("NAMESPACE", [cost.namespace for cost in costs], text=True, most=48)
     columns = [Column(head, [f"{cost.of(kind):,}" for cost in costs]) for head, kind in _COUNTS]
     columns += [Column(head, [_of_budget(cost, kind, budget) for cost in costs]) for head, kind in _SPENT]
-    for table in tables(names, [*columns, Column("SHARE", shares)], terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, [*columns, Column("SHARE", shares)])
     whose = "the budget that is set" if budget is not None else "the default budget (none is set)"
     terminal.print(f"SHARE: the largest part that a namespace spends of {whose}.")
 

@@ -12,30 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.deadline import Deadline, duration
 from placer.base.errors import PlacerError, UsageError
-from placer.cli.sources import SECONDS
-from placer.cli.terminal import (
-    CLUSTER,
-    OK,
-    add_cluster,
-    add_command,
-    add_inputs,
-    add_output,
-    add_reading,
-    headed,
-    read_instance,
-    refuse_both,
-    source,
-    tell,
-    writable,
-    written,
-)
-from placer.search.search_limits import limit_faults
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from placer.answers.report import Inputs
     from placer.problem import Instance
-
-__all__ = ["add_report"]
 
 TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
 Files are recognised by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
@@ -50,17 +31,15 @@ SHORTEST = 1.0
 
 def add_report(commands: Any) -> None:
     """Add ``report`` and its flags."""
-    parser = add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
+    parser = flags.add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
     parser.description = TEXT
     text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; default: the cluster as it is"
-    add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
-    add_reading(parser)
-    add_cluster(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=SECONDS, metavar="DURATION", help="of the whole call (default 60)"
-    )
+    flags.add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
+    flags.add_reading(parser)
+    flags.add_cluster(parser)
+    flags.add_time_limit(parser)
     page = parser.add_argument_group("page")
-    add_output(page, f"the page, .html; - is stdout (default {DEFAULT})")
+    flags.add_output(page, f"the page, .html; - is stdout (default {DEFAULT})")
     page.add_argument("--open", action="store_true", help="open the page in the browser")
     page.add_argument(
         "--every",
@@ -80,10 +59,10 @@ def _report(options: argparse.Namespace) -> int:
     _refuse(options, target)
     found = _gathered(options, options.began)
     if target != "-":
-        with written(target):
+        with printing.written(target):
             write_page(found, Path(target))
     if options.json:
-        tell(headed("Report", found), options)
+        printing.tell(printing.headed("Report", found), options)
     elif target == "-":
         sys.stdout.write(page(found))
     elif not options.quiet:
@@ -92,29 +71,27 @@ def _report(options: argparse.Namespace) -> int:
         _open(Path(target))
     if options.every is not None:
         _repeat(options.every, lambda: write_page(_gathered(options, time.monotonic()), Path(target)))
-    return OK
+    return flags.OK
 
 
 def _refuse(options: argparse.Namespace, target: str) -> None:
     if target != "-":
-        writable([Path(target)], (".html",))
+        printing.writable([Path(target)], (".html",))
     elif options.open or options.every is not None:
         raise UsageError(f"{'--open' if options.open else '--every'}: found no file to write, expected -o FILE.html")
-    if faults := limit_faults(options.time_limit):
-        raise UsageError("; ".join(faults))
+    flags.check_limit(options)
     if options.every is not None and not options.every >= SHORTEST:
         raise UsageError(f"--every: found {options.every:g} s, expected at least {SHORTEST:g} s")
 
 
 def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
-    from placer.answers.progress import Progress
     from placer.answers.report import contents, told_apart
 
     options.instance = []
-    inputs = told_apart(options.files, partial(source, options))
-    options.instance = [text for text in inputs.instance if text.name != CLUSTER]
-    refuse_both(options)
-    with Progress(quiet=options.quiet, began=began, limit=options.time_limit) as progress:
+    inputs = told_apart(options.files, partial(flags.source, options))
+    options.instance = [text for text in inputs.instance if text.name != flags.CLUSTER]
+    flags.in_cluster(options)
+    with printing.progress_of(options, options.time_limit, began) as progress:
         progress.phase("reading")
         instance = _instance(options, inputs)
         progress.phase("gathering facts for the page")
@@ -129,11 +106,11 @@ def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:
 
     wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
     options.with_ = wanted_text(wanted)
-    return read_instance(options, inputs.instance)
+    return flags.read_instance(options, inputs.instance)
 
 
 def _about(options: argparse.Namespace, inputs: Inputs) -> dict[str, Any]:
-    live = any(text.name == CLUSTER for text in inputs.instance)
+    live = any(text.name == flags.CLUSTER for text in inputs.instance)
     name: str | None = options.cluster_name
     if live and not name:
         from placer.passes.cluster.reading.credentials import context_name

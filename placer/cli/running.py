@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import ClusterError
 from placer.base.version import API_VERSION, __version__
+from placer.cli import flags, printing
 from placer.cli.applying import disruption_document
 from placer.cli.inspection import Inspection
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
 from placer.cli.signals import StopSignals
-from placer.cli.terminal import OK, add_command
 
 if TYPE_CHECKING:
     from placer.cli.live_report import LiveReport
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from placer.passes.metrics import LoopMetrics
     from placer.passes.scheduling_loop import LoopObserver
     from placer.passes.scheduling_pass import Pass, PassOptions
-
-__all__ = ["add_run"]
 
 #: Most gangs, pods and nodes of a kind that the summary names; the numbers are of all.
 SHOWN = 50
@@ -38,7 +36,7 @@ REFRESHED = 30.0
 
 def add_run(commands: Any) -> None:
     """Add ``run`` and its flags."""
-    parser = add_command(commands, "run", "decide and bind in the cluster: one pass, or --every", _run)
+    parser = flags.add_command(commands, "run", "decide and bind in the cluster: one pass, or --every", _run)
     add_pass_flags(parser)
 
 
@@ -47,7 +45,7 @@ class _LoopTeller:
         self._signals, self._phase, self._format = signals, phase, form
         self._why = ""
         #: That of the last pass that was not broken off; before the first one, whether it is known who makes them.
-        self.exit_code = OK
+        self.exit_code = flags.OK
         self._is_first = True
 
     def begun(self, _done: Pass) -> None:
@@ -62,13 +60,13 @@ class _LoopTeller:
     def ended(self, done: Pass) -> None:
         """Print its line: whoever has read it may interrupt the loop at once, and finds the exit code of this pass."""
         code = _exit_code(done)
-        if code != OK or not done.report.interrupted:
+        if code != flags.OK or not done.report.interrupted:
             self.exit_code, self._is_first = code, False
         _tell(done, self._format)
         self._signals.gently(False)
 
     def standing_by(self, why: str) -> None:
-        self._know(OK)
+        self._know(flags.OK)
         self._say(why)
 
     def undecided(self, why: str) -> None:
@@ -105,7 +103,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.preempt_pass import make_room_pass
     from placer.passes.scheduling_loop import run_loop
 
@@ -115,7 +112,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
         client.heard.extend(each.request for each in metrics)
         observers: list[LoopObserver] = [*metrics, *_live_report(stack, wanted, options)]
         stack.enter_context(signals.heeded())
-        progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
+        progress = stack.enter_context(printing.progress_of(options))
         teller = _LoopTeller(signals, progress.phase, options.format)
         with suppress(KeyboardInterrupt):
             run_loop(client, wanted, signals.stop, teller, inspection, *observers, make=make_room_pass)
@@ -153,12 +150,11 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.preempt_pass import make_room_pass
     from placer.passes.scheduling_pass import Pass, PassSession, run_pass
 
     done, signals = Pass(wanted), StopSignals()
-    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+    with signals.heeded(), printing.progress_of(options, options.time_limit) as progress:
 
         def watch(text: str) -> None:
             inspection.phase(text)

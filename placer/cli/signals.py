@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
-__all__ = ["SIGNALS", "Signals", "StopSignals"]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  #: that end a command; SIGINT is Ctrl-C
 
 SAME_WISH = 1.0  #: seconds within which signals are one and the same

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.terminal import ENDINGS, OK, add_cluster, add_command, add_output, headed, tell, writable, written
+from placer.cli import flags, printing
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from placer.passes.cluster.reading.gang_record import RecordedGangs
     from placer.passes.cluster.writing.lease import LeaseOptions
 
-__all__ = ["add_lease", "add_snapshot", "lease_of"]
-
 
 def add_snapshot(commands: Any) -> None:
     """Add ``snapshot`` and its flags."""
-    parser = add_command(commands, "snapshot", "write the cluster's objects, as an instance", _snapshot)
-    add_cluster(parser)
+    parser = flags.add_command(commands, "snapshot", "write the cluster's objects, as an instance", _snapshot)
+    flags.add_cluster(parser)
     parser.add_argument(
         "--scheduler-name",
         metavar="NAME",
@@ -38,7 +36,7 @@ def add_snapshot(commands: Any) -> None:
     )
     OPTIONS["cool_down"].add_to(parser)
     add_lease(parser)
-    add_output(parser, f"{', '.join(ENDINGS)}; default standard output", "-")
+    flags.add_output(parser, f"{', '.join(printing.ENDINGS)}; default standard output", "-")
 
 
 def add_lease(parser: Any) -> None:
@@ -74,7 +72,6 @@ def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
 
 
 def _snapshot(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.passes.cluster import Client, anonymized, take
     from placer.passes.cluster.reading.client import server_time
     from placer.passes.cluster.reading.earlier_passes import marked
@@ -87,9 +84,9 @@ def _snapshot(options: argparse.Namespace) -> int:
         waiting_workloads,
     )
 
-    writable([Path(options.output)] if options.output != "-" else [])
+    printing.writable([Path(options.output)] if options.output != "-" else [])
     client = Client.connect(options.kubeconfig, options.context)
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with printing.progress_of(options) as progress:
         failed = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
         record, now = _recorded(client, options), server_time(client)
@@ -106,7 +103,7 @@ def _snapshot(options: argparse.Namespace) -> int:
         _write(snapshot, options.output)
     if options.output != "-":
         _summarise(snapshot, options)
-    return OK
+    return flags.OK
 
 
 def _refuse_findings(snapshot: Snapshot) -> None:
@@ -122,12 +119,10 @@ def _write(snapshot: Snapshot, target: str) -> None:
         snapshot.write_text(sys.stdout.buffer)
         sys.stdout.flush()
     elif target.removesuffix(".gz").endswith(".json"):
-        with written(target):
+        with printing.written(target):
             snapshot.write(target)
     else:
-        from placer.cli.terminal import write
-
-        write(json.loads(snapshot.text().data), target)
+        printing.write(json.loads(snapshot.text().data), target)
 
 
 def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
@@ -136,7 +131,7 @@ def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
     if options.json:
         document = {"file": options.output, "schedulerName": snapshot.scheduler_name, "objects": counts}
         document |= {"resourceVersions": dict(snapshot.versions), "seconds": seconds}
-        tell(headed("SnapshotSummary", document), options, [options.output])
+        printing.tell(printing.headed("SnapshotSummary", document), options, [options.output])
     else:
         told = ", ".join(f"{resource} {count:,}" for resource, count in counts.items()) or "nothing"
         print(f"{options.output}: {told}; {seconds} s")

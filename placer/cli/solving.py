@@ -8,27 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import NothingFound, UsageError
-from placer.cli.sources import add_source, namespace_budget, source, source_words
-from placer.cli.terminal import (
-    OK,
-    add_asking,
-    add_command,
-    add_inputs,
-    add_output,
-    add_reading,
-    add_what_if,
-    console,
-    headed,
-    put,
-    read_instance,
-    say,
-    selection,
-    tell,
-    writable,
-    write,
-)
+from placer.cli import flags, printing
 from placer.passes.configuration import METHOD_HELP
 from placer.search import METHODS
 
@@ -36,21 +17,16 @@ if TYPE_CHECKING:
     from placer.answers.document import PlacementDocument
     from placer.problem.result import Result
 
-__all__ = ["add_expand", "add_solve", "add_verify"]
-
 VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 
 
 def add_solve(commands: Any) -> None:
     """Add ``solve`` and its flags."""
-    parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
-    add_source(parser)
+    parser = flags.add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
+    flags.add_source(parser)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, metavar="METHOD", default="auto", help=METHOD_HELP)
-    search.add_argument("--time-limit", type=duration, metavar="DURATION", help="of the whole call (default 60)")
-    search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
-    search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    flags.add_search_limits(search)
     search.add_argument(
         "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
     )
@@ -58,50 +34,49 @@ def add_solve(commands: Any) -> None:
         "--namespace-budget", default="off", metavar="BUDGET", help="budget of each namespace, or default (off)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
-    add_asking(parser, "which groups the summary lists; all are decided")
-    add_what_if(parser)
+    flags.add_asking(parser, "which groups the summary lists; all are decided")
+    flags.add_what_if(parser)
     output = parser.add_argument_group("writing")
     output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
-    add_output(output, "the Placement: .json, .yaml, each also .gz; - is stdout")
+    flags.add_output(output, "the Placement: .json, .yaml, each also .gz; - is stdout")
     output.add_argument("--bindings", metavar="FILE", help="the bindings as a v1 List of v1 Bindings, in plan order")
 
 
 def add_verify(commands: Any) -> None:
     """Add ``verify`` and its flags."""
-    parser = add_command(commands, "verify", "judge any placement, print every violation", _verify)
-    add_inputs(parser, "files, folders or -", needed=True)
+    parser = flags.add_command(commands, "verify", "judge any placement, print every violation", _verify)
+    flags.add_inputs(parser, "files, folders or -", needed=True)
     parser.add_argument("placement", metavar="PLACEMENT", help="a Placement, or a List of v1 Bindings; - is stdin")
-    add_reading(parser, lenient=True)
+    flags.add_reading(parser, lenient=True)
 
 
 def add_expand(commands: Any) -> None:
     """Add ``expand`` and its flags."""
-    parser = add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
-    add_inputs(parser, "files, folders or -", needed=True)
-    add_reading(parser)
-    add_output(parser, "where to write; default standard output", "-")
+    parser = flags.add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
+    flags.add_inputs(parser, "files, folders or -", needed=True)
+    flags.add_reading(parser)
+    flags.add_output(parser, "where to write; default standard output", "-")
 
 
 def _solve(options: argparse.Namespace) -> int:
     from placer.answers.document import bindings_document, placement_document
-    from placer.answers.progress import Progress
     from placer.answers.solving import solve
     from placer.problem.namespace_budget import within_budget
 
     if options.output == options.bindings == "-":
         raise UsageError("-o - --bindings -: found two documents for standard output, expected one")
-    budget = namespace_budget(options.namespace_budget)
+    budget = flags.namespace_budget(options.namespace_budget)
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
-    writable(targets)
-    paths = source(options)
-    with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
+    printing.writable(targets)
+    paths = flags.source(options)
+    with printing.progress_of(options, flags.time_limit_of(options)) as progress:
         progress.phase("reading")
-        instance = within_budget(read_instance(options, paths), budget)
+        instance = within_budget(flags.read_instance(options, paths), budget)
         progress.knows(instance)
         result = solve(
             instance,
             method=options.method,
-            time_limit=_time_limit(options),
+            time_limit=flags.time_limit_of(options),
             work_limit=options.work_limit,
             workers=options.workers,
             seed=options.seed,
@@ -113,13 +88,13 @@ def _solve(options: argparse.Namespace) -> int:
     if result.placement is None:
         raise NothingFound(result.nothing_found)
     if options.bindings:
-        write(bindings_document(result.placement), options.bindings)
+        printing.write(bindings_document(result.placement), options.bindings)
     document = placement_document(result, _no_versions(options))
     if options.output:
-        write(document.as_dict(), options.output)
+        printing.write(document.as_dict(), options.output)
     if "-" not in (options.output, options.bindings):  # else standard output has its one document
         _show(result, document, options)
-    return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else OK
+    return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else flags.OK
 
 
 def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
@@ -129,21 +104,14 @@ def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
 
 def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:
     if options.json:
-        tell(document.as_dict(), options)
+        printing.tell(document.as_dict(), options)
     else:
         from placer.answers.summary import print_summary
         from placer.cli.queueing import with_steps
 
-        steps = partial(with_steps, result.instance, source=source_words(options))
-        asked = selection(options)
-        print_summary(result, console(), wide=options.wide, document=document, steps=steps, asked=asked)
-
-
-def _time_limit(options: argparse.Namespace) -> float | None:
-    if options.time_limit is None:
-        return None if options.work_limit is not None else 60.0
-    limit: float = options.time_limit
-    return limit
+        steps = partial(with_steps, result.instance, source=flags.source_words(options))
+        asked = flags.selection(options)
+        print_summary(result, printing.console(), wide=options.wide, document=document, steps=steps, asked=asked)
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -157,7 +125,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     placement, unread = read_whole_placement(options.placement, strict=options.strict)
     options.with_ = wanted_text(placement.wanted)
-    instance = as_asked(read_instance(options, options.instance), placement)
+    instance = as_asked(flags.read_instance(options, options.instance), placement)
     violations = verify(instance, placement)
     outcome = outcome_of(instance, placement)
     findings = [*instance.findings, *misstated(outcome.instance, outcome.placement), *unread.findings]
@@ -175,24 +143,24 @@ def _verify(options: argparse.Namespace) -> int:
             "findings": [each.as_dict() for each in findings],
             "notRead": {"unknown": list(unread.unknown), "notJudged": list(unread.not_judged)},
         }
-        tell(headed("Verification", document), options)
+        printing.tell(printing.headed("Verification", document), options)
     else:
-        terminal = console()
+        terminal = printing.console()
         print_violations(instance, placement, violations, terminal)
         if unread.not_judged:
-            say([f"Not judged: {', '.join(unread.not_judged)}"])
+            printing.say([f"Not judged: {', '.join(unread.not_judged)}"])
         print_findings(findings, terminal)
-    return VIOLATIONS if violations else OK
+    return VIOLATIONS if violations else flags.OK
 
 
 def _expand(options: argparse.Namespace) -> int:
     from placer.problem.reading import read_expansion
 
-    writable([Path(options.output)] if options.output != "-" else [])
+    printing.writable([Path(options.output)] if options.output != "-" else [])
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
-    put(documents, options)
+    printing.put(documents, options)
     if not documents:
         print("placer: no workload among these objects makes pods that are not there already", file=sys.stderr)
     for finding in findings:
         print(f"placer: {finding}", file=sys.stderr)
-    return OK
+    return flags.OK

@@ -14,8 +14,6 @@ from typing import Any, TextIO
 
 from placer.base.text import safe_lines
 
-__all__ = ["Output", "standard_streams"]
-
 LEGIBLE = "placer.base.text"  #: name of the handler of characters that a stream cannot show
 
 #: What stands for a character where it cannot be shown; others are taken apart (``é`` is ``e`` and an accent).

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from placer.kube.base import Condition, Count, LabelSelector, Named, NamespacedObject, Schema
-from placer.kube.pod import PodSpec, PodTemplateSpec
+from typing import Generic, TypeVar
+
+from placer.kube.base import Condition, Count, LabelSelector, Named, NamespacedObject, Schema, Work, WorkWithStatus
+from placer.kube.pod import PodTemplateSpec
 from placer.kube.scheduling import UpstreamScheduling
+
+PodTemplate = TypeVar("PodTemplate", covariant=True)
 
 
 class WorkloadSpec(Schema, frozen=True, kw_only=True):
@@ -15,8 +19,7 @@ class WorkloadSpec(Schema, frozen=True, kw_only=True):
     template: PodTemplateSpec
 
 
-class DeploymentManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: WorkloadSpec
+DeploymentManifest = Work[WorkloadSpec]
 
 
 class ClaimTemplate(Schema, frozen=True, kw_only=True):
@@ -34,38 +37,14 @@ class StatefulSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
 
 
-class StatefulSetManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: StatefulSetSpec
+StatefulSetManifest = Work[StatefulSetSpec]
 
 
 class ReplicaSetManifest(NamespacedObject, frozen=True, kw_only=True):
     """Read as the link between a pod and its Deployment."""
 
 
-class DaemonSetTemplate(Schema, frozen=True, kw_only=True):
-    """Without labels and annotations."""
-
-    spec: PodSpec
-
-
-class DaemonSetSpec(Schema, frozen=True, kw_only=True):
-    template: DaemonSetTemplate
-
-
-class DaemonSetStatus(Schema, frozen=True, kw_only=True):
-    desired_number_scheduled: int | None = None
-    number_ready: int | None = None
-    observed_generation: int | None = None
-
-
-class DaemonSetManifest(NamespacedObject, frozen=True, kw_only=True):
-    """Read in a cluster alone, for the room of pods that are still to come."""
-
-    spec: DaemonSetSpec
-    status: DaemonSetStatus | None = None
-
-
-class JobSpec(Schema, frozen=True, kw_only=True):
+class JobSpec(Schema, Generic[PodTemplate], frozen=True, kw_only=True):
     """By ``scheduling`` the pods become a gang."""
 
     parallelism: Count | None = None
@@ -74,13 +53,11 @@ class JobSpec(Schema, frozen=True, kw_only=True):
     suspend: bool | None = None
     managed_by: str | None = None
     scheduling: UpstreamScheduling | None = None
-    template: PodTemplateSpec
+    template: PodTemplate
 
 
 class JobStatus(Schema, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] | None = None
 
 
-class JobManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: JobSpec
-    status: JobStatus | None = None
+JobManifest = WorkWithStatus[JobSpec[PodTemplateSpec], JobStatus]

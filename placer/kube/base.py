@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -119,6 +119,10 @@ def _drop_last_applied(annotations: Labels | None) -> None:
         annotations.pop(LAST_APPLIED, None)
 
 
+Spec = TypeVar("Spec", covariant=True)
+Status = TypeVar("Status")
+
+
 class Present(Schema, frozen=True, kw_only=True):
     """An object of which only its presence matters."""
 
@@ -146,6 +150,11 @@ class TemplateMetadata(Schema, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _drop_last_applied(self.annotations)
+
+
+class Template(Schema, Generic[Spec], frozen=True, kw_only=True):
+    metadata: TemplateMetadata | None = None
+    spec: Spec
 
 
 class OwnerReference(Schema, frozen=True, kw_only=True):
@@ -201,6 +210,26 @@ class NamespacedObject(ObjectBase, frozen=True, kw_only=True):
     def namespace(self) -> str:
         """Namespace; ``default`` where the text names none, as kubectl applies it."""
         return self.metadata.namespace or "default"
+
+
+class Specified(NamespacedObject, Generic[Spec], frozen=True, kw_only=True):
+    """An object whose specification may be left out."""
+
+    spec: Spec | None = None
+
+
+class SpecifiedWithStatus(Specified[Spec], Generic[Spec, Status], frozen=True, kw_only=True):
+    status: Status | None = None
+
+
+class Work(NamespacedObject, Generic[Spec], frozen=True, kw_only=True):
+    """A pod, or an object that makes pods, which is nothing without its specification."""
+
+    spec: Spec
+
+
+class WorkWithStatus(Work[Spec], Generic[Spec, Status], frozen=True, kw_only=True):
+    status: Status | None = None
 
 
 class NodeRequirement(Schema, frozen=True, kw_only=True):

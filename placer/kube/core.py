@@ -17,6 +17,7 @@ from placer.kube.base import (
     Problem,
     Quantities,
     Schema,
+    SpecifiedWithStatus,
 )
 
 
@@ -63,9 +64,7 @@ class PersistentVolumeClaimSpec(Schema, frozen=True, kw_only=True):
     access_modes: tuple[str, ...] | None = None
 
 
-class PersistentVolumeClaimManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: PersistentVolumeClaimSpec | None = None
-    status: Phase | None = None
+PersistentVolumeClaimManifest = SpecifiedWithStatus[PersistentVolumeClaimSpec, Phase]
 
 
 class VolumeNodeAffinity(Schema, frozen=True, kw_only=True):
@@ -112,9 +111,7 @@ class BudgetStatus(Schema, frozen=True, kw_only=True):
     disruptions_allowed: Count | None = None
 
 
-class PodDisruptionBudgetManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: BudgetSpec | None = None
-    status: BudgetStatus | None = None
+PodDisruptionBudgetManifest = SpecifiedWithStatus[BudgetSpec, BudgetStatus]
 
 
 def amount_of(value: int | str, whole: int) -> int:

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from placer.kube.apps import ClaimTemplate, JobSpec
-from placer.kube.base import (
-    Condition,
-    Count,
-    MaybeNamed,
-    Name,
-    Named,
-    NamespacedObject,
-    Present,
-    Schema,
-    TemplateMetadata,
-)
-from placer.kube.pod import Container, PodSpec, PodTemplateSpec
+from placer.kube.base import Condition, Count, MaybeNamed, Name, Named, Present, Schema, Template, WorkWithStatus
+from placer.kube.pod import Container, PodSpec
 from placer.kube.scheduling import UpstreamScheduling
 
 
@@ -29,17 +19,7 @@ class MountingPodSpec(PodSpec, frozen=True, kw_only=True):
     init_containers: tuple[MountingContainer, ...] | None = None
 
 
-class MountingPodTemplate(PodTemplateSpec, frozen=True, kw_only=True):
-    spec: MountingPodSpec
-
-
-class ChildJobSpec(JobSpec, frozen=True, kw_only=True):
-    template: MountingPodTemplate
-
-
-class ChildJobTemplate(Schema, frozen=True, kw_only=True):
-    metadata: TemplateMetadata | None = None
-    spec: ChildJobSpec
+ChildJobTemplate = Template[JobSpec[Template[MountingPodSpec]]]
 
 
 class VolumeClaimPolicy(Schema, frozen=True, kw_only=True):
@@ -101,6 +81,4 @@ class JobSetStatus(Schema, frozen=True, kw_only=True):
     restarts: Count | None = None
 
 
-class JobSetManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: JobSetSpec
-    status: JobSetStatus | None = None
+JobSetManifest = WorkWithStatus[JobSetSpec, JobSetStatus]

@@ -5,7 +5,7 @@ Source: KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``.
 
 from __future__ import annotations
 
-from placer.kube.base import Count, NamespacedObject, Present, Schema
+from placer.kube.base import Count, Present, Schema, Specified
 
 
 class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):
@@ -25,5 +25,4 @@ class KaiPodGroupSpec(Schema, frozen=True, kw_only=True):
     preemptibility: str | None = None
 
 
-class KaiPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: KaiPodGroupSpec | None = None
+KaiPodGroupManifest = Specified[KaiPodGroupSpec]

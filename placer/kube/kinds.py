@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from types import MappingProxyType
-from typing import Any, cast, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from placer.base.text import alike
 from placer.kube.base import NamespacedObject, Present
-from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
+from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, schema_class, without_none
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class KindInfo:
         return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
 
     @cached_property
-    def model(self) -> type[Any]:
+    def model(self) -> Any:
         """Schema of an object of this kind."""
         module, _, prefix = self.schema.partition(".")
-        model: type[Any] = getattr(importlib.import_module(f"placer.kube.{module}"), f"{prefix}{self.kind}Manifest")
+        model: Any = getattr(importlib.import_module(f"placer.kube.{module}"), f"{prefix}{self.kind}Manifest")
         return model
 
     @cached_property
     def namespaced(self) -> bool:
         """Whether objects of this kind live in a namespace."""
-        return issubclass(self.model, NamespacedObject)
+        return issubclass(schema_class(self.model), NamespacedObject)
 
     @cached_property
     def _reader(self) -> SchemaReader[Any]:
@@ -176,7 +176,7 @@ _VALUE = Fields()
 @cache
 def known_fields(info: KindInfo, version: str = "") -> Fields | None:
     """Every field of a kind, of one version (empty: of any); None where they are not known."""
-    model = cast(Any, info.model)
+    model = info.model
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
     types = types_of(info)

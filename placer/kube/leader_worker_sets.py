@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from placer.kube.apps import ClaimTemplate
-from placer.kube.base import Count, NamespacedObject, Positive, Schema
+from placer.kube.base import Count, Positive, Schema, Work
 from placer.kube.pod import PodTemplateSpec
 
 
@@ -39,5 +39,4 @@ class LeaderWorkerSetSpec(Schema, frozen=True, kw_only=True):
     network_config: LeaderWorkerNetwork | None = None
 
 
-class LeaderWorkerSetManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: LeaderWorkerSetSpec
+LeaderWorkerSetManifest = Work[LeaderWorkerSetSpec]

@@ -13,14 +13,14 @@ from placer.kube.base import (
     MaybeNamed,
     Name,
     Named,
-    NamespacedObject,
     NodeSelector,
     Positive,
     Present,
     Quantities,
     Schema,
-    TemplateMetadata,
+    Template,
     Time,
+    WorkWithStatus,
 )
 
 _REQUIRED = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
@@ -197,11 +197,7 @@ class PodStatus(Schema, frozen=True, kw_only=True):
     start_time: Time | None = None
 
 
-class PodManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: PodSpec
-    status: PodStatus | None = None
+PodManifest = WorkWithStatus[PodSpec, PodStatus]
 
 
-class PodTemplateSpec(Schema, frozen=True, kw_only=True):
-    metadata: TemplateMetadata | None = None
-    spec: PodSpec
+PodTemplateSpec = Template[PodSpec]

@@ -92,12 +92,18 @@ def fields_of(model: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 def is_schema(annotation: Any) -> bool:
     """Whether a type is a schema."""
-    return isinstance(annotation, type) and issubclass(annotation, Schema)
+    kind = schema_class(annotation)
+    return isinstance(kind, type) and issubclass(kind, Schema)
+
+
+def schema_class(model: Any) -> Any:
+    """The class of a schema, without the types of its parts."""
+    return get_origin(model) or model
 
 
 def is_closed(model: Any) -> bool:
     """Whether a schema is one of our own kinds."""
-    return bool(model.__struct_config__.forbid_unknown_fields)
+    return bool(schema_class(model).__struct_config__.forbid_unknown_fields)
 
 
 def without_none(annotation: Any) -> Any:

@@ -19,7 +19,18 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from placer.kube.base import Count, Metadata, Name, NamespacedObject, ObjectBase, Quantities, Quantity, Schema, Time
+from placer.kube.base import (
+    Count,
+    Metadata,
+    Name,
+    ObjectBase,
+    Quantities,
+    Quantity,
+    Schema,
+    Specified,
+    SpecifiedWithStatus,
+    Time,
+)
 
 
 class CoschedulingPodGroupSpec(Schema, frozen=True, kw_only=True):
@@ -34,9 +45,7 @@ class CoschedulingPodGroupStatus(Schema, frozen=True, kw_only=True):
     scheduled: int | None = None
 
 
-class CoschedulingPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: CoschedulingPodGroupSpec | None = None
-    status: CoschedulingPodGroupStatus | None = None
+CoschedulingPodGroupManifest = SpecifiedWithStatus[CoschedulingPodGroupSpec, CoschedulingPodGroupStatus]
 
 
 class Attribute(Schema, frozen=True, kw_only=True):
@@ -124,9 +133,7 @@ class AppGroupStatus(Schema, frozen=True, kw_only=True):
     topology_order: tuple[TopologyOrder, ...] | None = None
 
 
-class AppGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: AppGroupSpec | None = None
-    status: AppGroupStatus | None = None
+AppGroupManifest = SpecifiedWithStatus[AppGroupSpec, AppGroupStatus]
 
 
 class Cost(Schema, frozen=True, kw_only=True):
@@ -189,5 +196,4 @@ class NetworkTopologySpec(Schema, frozen=True, kw_only=True):
         return self.proposed if self.shipped is None else self.shipped
 
 
-class NetworkTopologyManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: NetworkTopologySpec | None = None
+NetworkTopologyManifest = Specified[NetworkTopologySpec]

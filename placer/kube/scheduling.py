@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from placer.kube.base import Name, NamespacedObject, Positive, Present, Schema
+from placer.kube.base import Name, Positive, Present, Schema, Specified
 
 
 class GangPolicy(Schema, frozen=True, kw_only=True):
@@ -61,8 +61,7 @@ class UpstreamPodGroupSpec(UpstreamScheduling, frozen=True, kw_only=True):
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode in ("PodGroup", "all")
 
 
-class UpstreamPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: UpstreamPodGroupSpec | None = None
+UpstreamPodGroupManifest = Specified[UpstreamPodGroupSpec]
 
 
 class WorkloadPodGroup(Schema, frozen=True, kw_only=True):
@@ -78,5 +77,4 @@ class WorkloadSchedulingSpec(Schema, frozen=True, kw_only=True):
     pod_groups: tuple[WorkloadPodGroup, ...] | None = None
 
 
-class WorkloadManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: WorkloadSchedulingSpec | None = None
+WorkloadManifest = Specified[WorkloadSchedulingSpec]

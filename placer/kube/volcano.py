@@ -10,13 +10,14 @@ from placer.kube.base import (
     Count,
     LabelSelector,
     Named,
-    NamespacedObject,
     ObjectBase,
     Phase,
     Positive,
     Problem,
     Quantities,
     Schema,
+    SpecifiedWithStatus,
+    WorkWithStatus,
 )
 from placer.kube.pod import PodTemplateSpec
 
@@ -48,9 +49,7 @@ class PodGroupSpec(Schema, frozen=True, kw_only=True):
     sub_group_policy: tuple[SubGroupPolicyEntry, ...] | None = None
 
 
-class PodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: PodGroupSpec | None = None
-    status: Phase | None = None
+PodGroupManifest = SpecifiedWithStatus[PodGroupSpec, Phase]
 
 
 class Guarantee(Schema, frozen=True, kw_only=True):
@@ -135,9 +134,7 @@ class VolcanoJobStatus(Schema, frozen=True, kw_only=True):
     state: Phase | None = None
 
 
-class VolcanoJobManifest(NamespacedObject, frozen=True, kw_only=True):
-    spec: VolcanoJobSpec
-    status: VolcanoJobStatus | None = None
+VolcanoJobManifest = WorkWithStatus[VolcanoJobSpec, VolcanoJobStatus]
 
 
 class RegexMatch(Schema, frozen=True, kw_only=True):

@@ -207,21 +207,11 @@ class LoopMetrics:
         silent = time.monotonic() - self._sign
         return None if silent <= self._patience else f"no step of a pass has ended for {silent:.0f} s"
 
-    def begun(self, _done: Pass) -> None:
-        """Note a sign of life."""
-        self.waiting()
-
-    def phase(self, _text: str) -> None:
-        """Note a sign of life."""
-        self.waiting()
-
-    def binding(self) -> None:
-        """Note a sign of life."""
-        self.waiting()
-
-    def waiting(self) -> None:
+    def waiting(self, *_: object) -> None:
         """Note a sign of life."""
         self._sign = time.monotonic()
+
+    begun = phase = binding = waiting
 
     def standing_by(self, _why: str) -> None:
         """Note that another process makes the passes."""

@@ -5,7 +5,6 @@ A pair is two files whose names begin with the time. Other files are not touched
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,10 +22,14 @@ _NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
 
 def saved_placements(folder: Path) -> dict[datetime, Path]:
     """Time of each pass in a folder to its Placement, oldest first."""
+    return _of_kind(folder, _PLACEMENT)
+
+
+def _of_kind(folder: Path, ending: str) -> dict[datetime, Path]:
     found: dict[datetime, Path] = {}
-    for path in sorted(folder.glob(f"*{_PLACEMENT}")):
+    for path in sorted(folder.glob(f"*{ending}")):
         with suppress(ValueError):
-            found[datetime.strptime(path.name.removesuffix(_PLACEMENT), _NAME).replace(tzinfo=UTC)] = path
+            found[datetime.strptime(path.name.removesuffix(ending), _NAME).replace(tzinfo=UTC)] = path
     return found
 
 
@@ -63,18 +66,12 @@ class SavedPasses:
         return [str(path) for path in pair]
 
     def _prune(self) -> None:
-        taken = 0
-        for newer, (snapshot, placement) in enumerate(self._newest_first()):
-            taken += sum(path.stat().st_size for path in (snapshot, placement) if path.exists())
+        taken, pairs = 0, sorted(_of_kind(self.folder, _SNAPSHOT).items(), reverse=True)
+        for newer, (_, snapshot) in enumerate(pairs):
+            pair = snapshot, self.folder / f"{snapshot.name.removesuffix(_SNAPSHOT)}{_PLACEMENT}"
+            taken += sum(path.stat().st_size for path in pair if path.exists())
             too_many = self.keep is not None and newer >= self.keep
             too_large = self.keep_bytes is not None and taken > self.keep_bytes
             if newer and (too_many or too_large):
-                for path in (snapshot, placement):
+                for path in pair:
                     path.unlink(missing_ok=True)
-
-    def _newest_first(self) -> Iterator[tuple[Path, Path]]:
-        for snapshot in sorted(self.folder.glob(f"*{_SNAPSHOT}"), reverse=True):
-            name = snapshot.name.removesuffix(_SNAPSHOT)
-            with suppress(ValueError):
-                datetime.strptime(name, _NAME)
-                yield snapshot, self.folder / f"{name}{_PLACEMENT}"

@@ -35,8 +35,7 @@ from placer.passes.cluster.planning.half_bound import (
     unseen,
     with_earlier,
 )
-from placer.passes.cluster.planning.reservations import ReservedRoom, admitted, with_reservations
-from placer.passes.cluster.planning.room_to_complete import with_room_to_complete
+from placer.passes.cluster.planning.reservations import ReservedRoom, admitted, with_reservations, with_room_to_complete
 from placer.passes.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.passes.cluster.reading.client import Client, Forbidden, server_time
 from placer.passes.cluster.reading.daemon_sets import room_troubles

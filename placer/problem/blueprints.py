@@ -238,7 +238,7 @@ def job_pod_groups(workload: JobManifest) -> tuple[UpstreamPodGroupManifest, ...
     return (upstream_pod_group(workload, workload.name, job_size(spec), policy, constraints, priority_class),)
 
 
-def job_size(spec: JobSpec) -> int:
+def job_size(spec: JobSpec[Any]) -> int:
     """How many pods of a batch Job run at once."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     return parallelism if spec.completions is None else min(parallelism, spec.completions)

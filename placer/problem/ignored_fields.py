@@ -1,4 +1,4 @@
-"""Fields and marks that limit a pending pod and that no rule reads (``placer.kube``: ``field_uses``, ``marks``)."""
+"""Fields and marks that limit a pending pod and that no rule reads (``docs/hooks/field_uses.py``, ``marks``)."""
 
 from __future__ import annotations
 
@@ -78,15 +78,16 @@ def note_managed_elsewhere(made: Expansion, findings: Findings) -> None:
 
 
 def _of_workload(owner: NamespacedObject) -> Iterator[tuple[str, str]]:
-    from placer.kube.apps import JobManifest
-    from placer.kube.job_sets import JobSetManifest
+    from placer.kube.apps import JobSpec
+    from placer.kube.job_sets import JobSetSpec
 
-    if not isinstance(owner, JobManifest | JobSetManifest):
+    spec = getattr(owner, "spec", None)
+    if not isinstance(spec, JobSpec | JobSetSpec):
         return
-    managed = owner.spec.managed_by
+    managed = spec.managed_by
     if managed and managed != _OWN_CONTROLLERS[owner.kind]:
         yield "managedBy", f"names {managed}, which may make no pods in this cluster: they are made all the same"
-    for job in (owner.spec.replicated_jobs or ()) if isinstance(owner, JobSetManifest) else ():
+    for job in (spec.replicated_jobs or ()) if isinstance(spec, JobSetSpec) else ():
         if job.scheduling is not None:
             yield f"replicatedJobs[{job.name}].scheduling", "decides nothing: spec.scheduling of the set does"
 

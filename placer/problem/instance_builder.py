@@ -72,6 +72,7 @@ from placer.problem.unsupported import Refusals, Volumes, claimed, scheduled_job
 if TYPE_CHECKING:
     from placer.kube import core
     from placer.kube import policy as kube
+    from placer.kube.base import NamespacedObject
     from placer.kube.manifests import Objects
     from placer.kube.pod import PodManifest
     from placer.problem.expansion import Expansion
@@ -442,7 +443,7 @@ def _marked_gangs(
 
 
 def _bearers(objects: Objects, made: Expansion, entries: Iterable[PodEntry]) -> Iterator[Bearer]:
-    written = {
+    written: dict[str, Iterable[NamespacedObject]] = {
         VOLCANO: (*objects.pod_groups, *made.pod_groups),
         COSCHEDULING: objects.coscheduling_pod_groups,
         UPSTREAM: (*objects.upstream_pod_groups, *made.upstream_pod_groups),

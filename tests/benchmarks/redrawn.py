@@ -29,7 +29,7 @@ from instances.best import beside, document, trimmed
 from placer.arrays.dense_builder import make_dense
 from placer.base.errors import PlacerError
 from placer.bounds import bounds_for, named_bounds
-from placer.cli.terminal import writable
+from placer.cli.printing import writable
 from placer.kube.manifests import dump
 from placer.lab.generate.objects import (
     GROUP,

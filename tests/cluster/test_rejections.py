@@ -22,6 +22,7 @@ from placer.passes.cluster.reading.gang_record import (
     RejectedWorkload,
     UnansweredPods,
     digests,
+    mark,
 )
 from placer.passes.cluster.reading.rejections import (
     cooling_nodes,
@@ -33,7 +34,6 @@ from placer.passes.cluster.reading.rejections import (
     unsteady,
     waiting_workloads,
 )
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.views import PodView, Rejection, WorkloadKey, is_rejection
 from placer.problem import GroupKey
 from tests.cluster.caches import alone, bind, cache_of, mine

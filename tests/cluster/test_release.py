@@ -13,8 +13,8 @@ import pytest
 
 from placer.passes.cluster.planning.binding_plan import PlannedBinding
 from placer.passes.cluster.reading.client import MERGE, STRATEGIC_MERGE, Response, Unanswered
-from placer.passes.cluster.reading.gang_record import GangRecord, digests
-from placer.passes.cluster.reading.released import mark, released_pods
+from placer.passes.cluster.reading.earlier_passes import released_pods
+from placer.passes.cluster.reading.gang_record import GangRecord, digests, mark
 from placer.passes.cluster.reading.views import PodView, read_view
 from placer.passes.cluster.writing.binding import BindingResult, BindingState, bind_pod, release
 from placer.problem import GroupKey, Key

@@ -24,11 +24,10 @@ from placer.passes.cluster.planning.half_bound import (
 )
 from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 from placer.passes.cluster.reading.earlier_passes import Prepared, prepared
-from placer.passes.cluster.reading.gang_record import GangRecord, digests, record_bytes, shapes_of
+from placer.passes.cluster.reading.gang_record import GangRecord, digests, mark, record_bytes, shapes_of
 from placer.passes.cluster.reading.guards import Guards, guarded
 from placer.passes.cluster.reading.queueing_hints import may_help
 from placer.passes.cluster.reading.rejections import failed_selector, rejection_of
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.writing.binding import BindingState
 from placer.passes.cluster.writing.breaker import Breaker

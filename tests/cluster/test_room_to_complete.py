@@ -10,7 +10,7 @@ import pytest
 
 import placer
 from placer.answers.solving import solve
-from placer.passes.cluster.planning.room_to_complete import with_room_to_complete
+from placer.passes.cluster.planning.reservations import with_room_to_complete
 from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 from placer.passes.cluster.reading.earlier_passes import Prepared, instance_in, prepared
 from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, digests, shape, shapes_of

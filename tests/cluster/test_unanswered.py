@@ -17,8 +17,8 @@ from placer.passes.cluster.reading.gang_record import (
     RecordedGangs,
     UnansweredPods,
     digests,
+    mark,
 )
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.problem import GroupKey

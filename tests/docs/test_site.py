@@ -14,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from placer.base.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
+from docs.hooks.codes import CONDITIONS, EVENTS
+from placer.base.codes import FINDINGS, REASONS
 from placer.cli import program
 from placer.rules import RULES
 from tests.browsers import COLOURS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from docs.hooks.field_uses import IGNORED, NEUTRAL, REFUSED, FieldClass, field_uses
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo, read_fields, types_of
-from placer.kube.uses import IGNORED, NEUTRAL, REFUSED, FieldClass, field_uses
 
 KINDS = [info for info in BY_ATTRIBUTE.values() if types_of(info)]
 

@@ -455,7 +455,7 @@ def test_of_many_groups_the_first_are_printed_and_the_rest_are_counted(
 
 def test_a_valid_row_beyond_the_bound_of_better_ones_says_so(capsys: Capture) -> None:
     from placer.cli.lab.comparing import print_rows
-    from placer.cli.terminal import console
+    from placer.cli.printing import console
 
     instance = instance_of(node("a"), pod("p", cpu=1))
     (found,) = compare(instance, ["greedy"])

@@ -23,15 +23,15 @@ from tests.tiny import tiny
 from tests.world import World, hard, port
 
 
-def found(instance: Instance, *, decided: bool = True) -> dict[str, Reason]:
+def found(instance: Instance) -> dict[str, Reason]:
     """The reasons after the greedy, by the group's name."""
     dense = make_dense(instance)
-    return {key.name: reason for key, reason in reasons(instance, dense, greedy(dense), decided=decided).items()}
+    return {key.name: reason for key, reason in reasons(instance, dense, greedy(dense)).items()}
 
 
-def only(world: World, **options: bool) -> tuple[str, str]:
+def only(world: World) -> tuple[str, str]:
     """Code and message of the only group with pods left."""
-    (reason,) = found(world.instance(), **options).values()
+    (reason,) = found(world.instance()).values()
     return reason.code, reason.message
 
 
@@ -442,13 +442,6 @@ def test_a_policy_that_puts_something_before_placing() -> None:
     world.node("n0")
     world.pod("p")
     assert only(world) == ("Outcompeted", "fits alone; the policy puts packedHyperNodes, packedNodes before placing it")
-
-
-def test_not_decided_without_time_to_try() -> None:
-    world = on("n0", 2)
-    world.pods_of("a0 a1", world.gang("a", 2, priority=1))
-    world.pods_of("b0 b1", world.gang("b", 2))
-    assert only(world, decided=False) == ("NotDecided", "counting does not exclude it: not decided in time")
 
 
 def test_optional_pods_of_a_group_that_runs() -> None:

@@ -1,4 +1,4 @@
-"""The programs of exact and milp against the judge: rows allow what the rules allow, and values are the score's.
+"""The exact model, which milp solves too, against the judge: its rows allow what the rules allow.
 
 No search and no bound takes part: counts are given, and the rows say whether they may be.
 """
@@ -17,15 +17,13 @@ from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
 from placer.problem import Instance
 from placer.rules import verify
+from placer.search.exact.integer_form import IntegerForm
 from placer.search.exact.method import ExactModel
-from placer.search.milp.method import MilpModel
 from placer.search.numa.binding_order import aligned
 from tests.examples import seed_blocks
-from tests.numa_worlds import roomy
 from tests.oracle import placements
 from tests.tiny import tiny, tiny_network
 from tests.tiny_neighbours import tiny_neighbours
-from tests.tiny_numa import tiny_numa
 
 #: Tiny instances by seed.
 Drawn = Callable[[int], Instance]
@@ -43,20 +41,12 @@ def neighbours(seed: int) -> Instance:
     return tiny_neighbours(seed).instance
 
 
-def numa(seed: int) -> Instance:
-    """On nodes with more room than their zones have."""
-    return roomy(tiny_numa(seed).instance)
-
-
 #: Rules that are broken alone in at least as many solutions of sixty instances.
 ALONE: dict[Drawn, dict[str, int]] = {
     plain: {"C2": 20, "C5": 20, "C6": 5, "C7": 10, "C11": 3},
     network: {"C8": 10, "C9": 10},
     neighbours: {"C12": 5, "C13": 5, "C14": 5},
-    numa: {"C10": 10},
 }
-#: Names of rows that belong to one rule.
-RULE_OF = {"network_cost": "C8", "bandwidth": "C9", "numa": "C10", "queue": "C11"}
 
 
 def somewhere(dense: Dense, random: Random, most: int) -> Iterator[Solution]:
@@ -98,57 +88,48 @@ drawn = pytest.mark.parametrize("make", ALONE, ids=lambda make: str(make.__name_
 
 @drawn
 @pytest.mark.parametrize("seeds", seed_blocks(300, 60))
-def test_a_row_of_milp_is_broken_exactly_where_a_rule_is(make: Drawn, seeds: range) -> None:
-    """Every rule together; where only one is broken, and it has rows of its own, the row has its name."""
+def test_the_integers_of_a_solution_keep_the_rows_exactly_where_it_keeps_the_rules(make: Drawn, seeds: range) -> None:
+    """As milp has them; where they do, they are read as a valid solution, maybe with equal nodes exchanged."""
     alone: Counter[str] = Counter()
     for seed in seeds:
         instance = make(seed)
         dense = make_dense(instance)
-        model = MilpModel(dense)
+        model = ExactModel(dense)
+        program = IntegerForm(model.proto)
         for solution in somewhere(dense, Random(f"rows {seed}"), 15):
             rules = broken_rules(instance, dense, solution)
-            row = (model.broken(solution) or "").rstrip("_0123456789")
-            assert bool(row) == bool(rules), f"seed {seed}: {solution} breaks {row or rules}"
-            assert RULE_OF.get(row, "") in {"", *rules}, f"seed {seed}: {solution} breaks {rules}, not {row}"
             alone.update(rules if len(rules) == 1 else ())
+            try:
+                values = model.hint(solution)
+            except (KeyError, StopIteration):  # such a count has no variable, or such pods of a node no filling
+                assert rules, f"seed {seed}: {solution} cannot be said"
+                continue
+            if program.allows(values):
+                assert broken_rules(instance, dense, model.read(values)) == set(), f"seed {seed}: {solution}"
+            else:
+                assert rules, f"seed {seed}: {solution} is not allowed"
     assert not {rule: alone[rule] for rule, least in ALONE[make].items() if alone[rule] < least}
 
 
-@pytest.mark.parametrize("make", [plain, network, neighbours], ids=lambda make: str(make.__name__))
-@pytest.mark.parametrize("seeds", seed_blocks(240, 20))
-def test_the_exact_model_allows_exactly_what_the_rules_do(make: Drawn, seeds: range) -> None:
-    """What its rows allow is read as a valid solution, maybe with equal nodes exchanged. Kubelets are not asked."""
-    allowed = forbidden = 0
+@drawn
+@pytest.mark.parametrize("seeds", seed_blocks(240, 10))
+def test_no_values_of_other_variables_allow_what_the_rules_do_not(make: Drawn, seeds: range) -> None:
+    """Kubelets are not asked here: zones without an order are excluded one by one."""
+    forbidden = 0
     for seed in seeds:
         instance = make(seed)
         dense = make_dense(instance)
         model = ExactModel(dense)
         for solution in somewhere(dense, Random(f"rows {seed}"), 10):
-            found, rules = held(model, solution), broken_rules(instance, dense, solution)
-            assert found is not None or rules, f"seed {seed}: {solution} is not allowed"
+            found = held(model, solution)
+            assert found is not None or broken_rules(instance, dense, solution), f"seed {seed}: {solution}"
             if found is not None:
                 assert broken_rules(instance, dense, found) == set(), f"seed {seed}: {solution} is read as {found}"
-            allowed, forbidden = allowed + (found is not None), forbidden + (found is None)
-    assert min(allowed, forbidden) > len(seeds)
+            forbidden += found is None
+    assert forbidden > len(seeds)
 
 
 @drawn
-@pytest.mark.parametrize("seeds", seed_blocks(120, 20))
-def test_what_is_valid_keeps_all_rows_of_milp_and_has_its_values(make: Drawn, seeds: range) -> None:
-    for seed in seeds:
-        instance = make(seed)
-        dense = make_dense(instance)
-        model = MilpModel(dense)
-        criteria = range(len(dense.criteria))
-        for criterion in criteria:
-            model.objective.criterion(criterion)
-        for each in islice(placements(instance), 30):
-            solution = dense.solution(each)
-            assert model.broken(solution) is None, seed
-            assert tuple(model.value(criterion, solution) for criterion in criteria) == score_solution(dense, solution)
-
-
-@pytest.mark.parametrize("make", [plain, network, neighbours], ids=lambda make: str(make.__name__))
 @pytest.mark.parametrize("seeds", seed_blocks(80, 10))
 def test_what_is_valid_is_a_complete_hint_of_the_exact_model(make: Drawn, seeds: range) -> None:
     """A solution is a hint of all values up to a criterion; it comes back worth the same, or better packed."""

@@ -25,8 +25,6 @@ from placer.problem.result import Result
 from placer.rules import verify
 from placer.rules.scoring import score
 
-__all__ = ["AuditEntry", "Quality", "Standing", "audit"]
-
 Part = TypeVar("Part", Group, SubGroup)
 
 #: Most seconds to look for the best place of one group.

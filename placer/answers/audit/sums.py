@@ -10,8 +10,6 @@ from placer.base.quantity import PODS, Resources, format_amount
 from placer.problem import Instance, Node
 from placer.problem.stranding import AlikePods
 
-__all__ = ["LargestGang", "largest_gangs"]
-
 #: Shapes that are looked at, the most frequent among the pods of the instance.
 SHAPES = 8
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from placer.arrays.dense_builder import make_dense
 from placer.base.deadline import Deadline
-from placer.kube.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
+from placer.kube.manifests import Edits, Objects, RawObject, Text, edit, from_documents, read_objects, validate
 from placer.kube.manifests.faults import path_text
 from placer.kube.manifests.validation import no_collection
 from placer.problem import GroupKey, Instance, Key
@@ -28,16 +28,6 @@ from placer.problem.what_if import only_waiting
 from placer.rules import verify
 from placer.search.greedy.multi_start import complete, greedy
 from placer.search.numa.binding_order import aligned
-
-__all__ = [
-    "Case",
-    "Change",
-    "Gated",
-    "Placed",
-    "needed",
-    "place",
-    "pod_words",
-]
 
 MORE_ORDERS = 0.5
 
@@ -123,6 +113,7 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
     return None if verify(instance, placement) else Placed(instance, placement)
 
 
+@dataclass(frozen=True, eq=False)
 class Case:
     """The objects of an instance, to be changed and read again.
 
@@ -130,33 +121,24 @@ class Case:
     needs.
     """
 
-    def __init__(
-        self,
-        raws: Sequence[RawObject],
-        *,
-        scheduler_name: str | None = None,
-        lenient: bool = False,
-        only: GroupKey | None = None,
-        before: Placement | None = None,
-        least: tuple[GroupKey, int] | None = None,
-    ) -> None:
-        self.raws, self.scheduler_name, self.lenient = list(raws), scheduler_name, lenient
-        self.only, self.before, self.least = only, before, least
+    raws: Sequence[RawObject]
+    scheduler_name: str | None = None
+    lenient: bool = False
+    only: GroupKey | None = None
+    before: Placement | None = None
+    least: tuple[GroupKey, int] | None = None
 
     @classmethod
     def read(
         cls,
         paths: Sequence[str | Path | Text],
         *,
-        with_: Sequence[str | Path | Text] = (),
-        without: Sequence[str] = (),
-        set_: Sequence[str] = (),
         scheduler_name: str | None = None,
         lenient: bool = False,
+        **edits: Unpack[Edits],
     ) -> Case:
         """Read files as :func:`placer.problem.reading.read` does, and keep the objects."""
-        raws = read_objects(paths, with_=with_, without=without, set_=set_, lenient=lenient)
-        return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
+        return cls(read_objects(paths, lenient=lenient, **edits), scheduler_name, lenient)
 
     @cached_property
     def _objects(self) -> Objects:
@@ -203,21 +185,20 @@ class Case:
 
     def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
         """The same with some bindings carried out and one group waiting."""
-        return self._with(self.raws, only=key, before=before)
+        return replace(self, only=key, before=before, least=None)
 
     def needing(self, key: GroupKey, count: int) -> Case:
         """The same, in which a group needs so many pods."""
-        return self._with(self.raws, least=(key, count))
+        return replace(self, only=None, before=None, least=(key, count))
 
     def of_scheduler(self, name: str) -> Case:
         """The same, in which only pods of one scheduler wait."""
-        return Case(self.raws, scheduler_name=name, lenient=self.lenient)
+        return Case(self.raws, name, self.lenient)
 
     def changed(self, change: Change) -> Case:
         """The case with a change made; ``BadInstance`` or ``UsageError``: it cannot be."""
         added = from_documents(change.with_, "change", added=True)
-        raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
-        return self._with(raws, only=self.only, before=self.before, least=self.least)
+        return replace(self, raws=edit(self.raws, with_=added, without=change.without, set_=change.set_))
 
     def without_pods(self, name: str, namespace: str | None) -> str:
         """Why a workload of this name makes no pods, and an option with which it does; else empty."""
@@ -233,9 +214,6 @@ class Case:
             if raw.info is None:
                 return f"{full} has no pods in the input, and placer makes none of this kind"
         return ""
-
-    def _with(self, raws: Sequence[RawObject], **asked: Any) -> Case:
-        return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, **asked)
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
         """Objects that the case it was made from does not have."""

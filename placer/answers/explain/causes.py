@@ -16,8 +16,6 @@ from placer.base.codes import ReasonCode
 from placer.problem import GroupKey, Instance
 from placer.problem.placement import Placement
 
-__all__ = ["Correction", "GroupCause", "corrections"]
-
 OTHERS = 2
 
 #: The condition under which a group fits, for causes of which no single rule of counting says more.

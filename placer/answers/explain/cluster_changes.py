@@ -20,8 +20,6 @@ from placer.problem.what_if import without
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
 
-__all__ = ["deleted_pods", "ended_gangs", "larger_queues"]
-
 #: How much these changes disturb, the least first.
 WAIT, QUEUE, END = -1, 3, 6
 

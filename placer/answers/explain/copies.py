@@ -17,8 +17,6 @@ from placer.base.errors import UsageError
 from placer.problem import GroupKey, Instance, Key, Pod
 from placer.problem.wanted import count_at_tier
 
-__all__ = ["Copies", "how_many", "read_spare", "with_spares"]
-
 #: Pods of all copies that are tried at once; a bound beyond that is counted only.
 MOST_PODS = 20_000
 

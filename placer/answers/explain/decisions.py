@@ -23,8 +23,6 @@ from placer.search.greedy.multi_start import squeeze_in
 from placer.search.greedy.state import GreedyLayout, GreedyState
 from placer.search.numa.binding_order import aligned
 
-__all__ = ["Decision", "LoneGroup"]
-
 #: Nodes that a quick search looks at besides the greedy's ways.
 QUICK = 400
 
@@ -146,7 +144,7 @@ class _World:
             return Decision(None)
         if self._only_lacks_what_is_lifted():
             return self._judged(Solution(), "objects") or Decision(None)
-        cause = Causes(self.instance, self.arrays, Solution(), True).of(self.key)
+        cause = Causes(self.instance, self.arrays, Solution()).of(self.key)
         if cause is not None and cause.code != "NotDecided":
             return Decision(False, ("objects" if self.group is None else "counting and search",), cause=cause)
         return self.searched(LOOKS) or self._asked_cp_first(deadline)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from placer.problem import Instance
     from placer.problem.result import Result
 
-__all__ = ["least_disturbed"]
-
 #: How much these changes disturb: as a higher priority does, by which others may go as well.
 DISTURB = 7
 

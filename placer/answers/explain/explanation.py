@@ -16,7 +16,7 @@ from placer.answers.explain.question import Question, Say, numbered, silent
 from placer.answers.explain.shortages import named_nodes
 from placer.answers.explain.tried_changes import TriedChange, changes
 from placer.answers.making_room import preempt
-from placer.answers.reasons import LATE, reasons
+from placer.answers.reasons import LATE, reasons_beside
 from placer.answers.reasons.cause import plural
 from placer.answers.solving import solve
 from placer.arrays.dense_builder import make_dense
@@ -30,19 +30,6 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Result
 from placer.search.answer_by_name import FIRST_FIT, first_fit
-
-__all__ = [
-    "Explanation",
-    "as_things_stand",
-    "disturb_by_search",
-    "equal_pods",
-    "explain",
-    "find_groups",
-    "gates_words",
-    "place_by_search",
-    "reasons_of",
-    "waiting",
-]
 
 NAMED = 8
 
@@ -247,12 +234,7 @@ def _waiting_like(
 
 def reasons_of(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
     """Why pods wait next to the placed ones; late where there is no time."""
-
-    def found() -> dict[GroupKey, Reason]:
-        dense = make_dense(placed.instance)
-        return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
-
-    return within(deadline, found, dict.fromkeys(waiting(placed), LATE))
+    return reasons_beside(placed.instance, placed.placement, deadline)
 
 
 def _explained(

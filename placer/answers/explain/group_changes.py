@@ -18,8 +18,6 @@ from placer.problem.instance import SubGroupPolicy
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
 
-__all__ = ["CALLS", "MADE_AGAIN", "GroupObject", "calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
-
 #: How much these changes disturb, the least first.
 CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
 

@@ -21,8 +21,6 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.what_if import empty
 
-__all__ = ["JobAnswer", "JobFits", "empty", "explain_job", "job_groups"]
-
 
 class JobFits(StrEnum):
     """When a job fits."""

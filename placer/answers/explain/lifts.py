@@ -13,8 +13,6 @@ from placer.problem import Constraints, Group, GroupKey, Instance, NetworkTopolo
 from placer.problem.instance import NO_TIER
 from placer.problem.what_if import only_waiting
 
-__all__ = ["LIFTED", "RULES_OF", "alone", "lift_causes", "lift_causes_in_arrays", "rules_of"]
-
 #: Code of a cause to the rules that are set aside when it is lifted.
 RULES_OF: Mapping[str, tuple[str, ...]] = {
     "InvalidGroup": ("C5",),

@@ -21,8 +21,6 @@ from placer.problem.neighbours import DomainUnit, Neighbours
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
 
-__all__ = ["labelled_domains", "looser_neighbours"]
-
 VALUES = 16
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

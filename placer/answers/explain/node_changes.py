@@ -24,8 +24,6 @@ from placer.problem.what_if import with_free_zones
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
 
-__all__ = ["ADD", "LAST", "added_nodes", "few_nodes", "freed_nodes", "label_change"]
-
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
 

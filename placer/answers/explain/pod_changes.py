@@ -21,8 +21,6 @@ from placer.problem.nodes import Requirement
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
 
-__all__ = ["other_labels", "smaller_pods"]
-
 #: Cuts of requests, and sets of fields, that are tried; the least first.
 TRIED = 12
 

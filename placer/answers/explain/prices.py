@@ -19,8 +19,6 @@ from placer.problem.placement import Placement
 from placer.problem.result import Result, Verdict
 from placer.problem.what_if import without
 
-__all__ = ["FEW", "next_step", "priced", "rivals"]
-
 FEW = 3
 
 #: Most seconds of the search for one price, and the least for one.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from placer.answers.explain.causes import Correction
     from placer.problem.result import Result
 
-__all__ = ["Disturb", "Question", "Say", "Search", "numbered", "silent"]
-
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
 

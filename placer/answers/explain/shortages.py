@@ -12,8 +12,6 @@ from placer.problem import Group, Instance, Pod
 from placer.problem.instance import NO_TIER
 from placer.problem.placement import Placement
 
-__all__ = ["named_nodes", "outside_words", "refused_words", "shortage_words"]
-
 NAMED = 3
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from placer.answers.explain.question import Disturb, Question, Search
     from placer.problem import GroupKey
 
-__all__ = ["PROPOSALS", "TriedChange", "changes"]
-
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
 #: Seconds for searches of more changes where some help already.

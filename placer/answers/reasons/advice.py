@@ -18,9 +18,6 @@ from placer.arrays import (
 )
 from placer.arrays.numa import DenseNuma
 
-__all__ = ["Steps", "next_steps"]
-
-
 #: Groups that are each a ready one's placed pods and the least step more, all needed; and group of the whole instance
 #: to its steps: a group of the first, and how many pods more.
 Steps = tuple[Dense, Mapping[int, tuple[tuple[int, int], ...]]]

@@ -12,8 +12,6 @@ from placer.base.words import NamedThing, NameList, Sentence, and_list, some
 from placer.problem import Constraints, Instance, Pod
 from placer.problem.result import Reason
 
-__all__ = ["NAMED", "Cause", "EligibleNodes", "counted", "not_offered", "plural", "pod_names", "shape_text"]
-
 #: So many nodes of one kind, pods, or values of a label are named.
 NAMED = 3
 #: How alike two resources must be: ``amd.com/gpu`` does not mean ``nvidia.com/gpu``.

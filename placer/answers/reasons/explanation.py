@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,17 +21,14 @@ from placer.answers.reasons.relaxations import LoneTrial, undecided
 from placer.arrays import Dense, DenseGroup, Solution
 from placer.arrays.dense_builder import make_dense
 from placer.base.codes import REASONS
-from placer.base.deadline import NEVER, Deadline
+from placer.base.deadline import NEVER, Deadline, within
 from placer.base.words import NamedThing, NameList, Sentence
 from placer.problem import Group, GroupKey, Instance, Key, Pod, PodState
 from placer.problem.outcome import Outcome
-from placer.problem.placement import MAXIMISED
+from placer.problem.placement import MAXIMISED, Placement
 from placer.problem.result import Reason
 from placer.search.greedy.best_fit import tops
 from placer.search.greedy.state import GreedyLayout, GreedyState
-
-__all__ = ["LATE", "Beside", "Causes", "reasons"]
-
 
 #: The first of several reasons is given.
 ORDER = tuple(REASONS)
@@ -46,8 +44,8 @@ FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement wa
 class Causes:
     """Causes of groups with pods left, each alone with running pods; ``after``: placed pods and the room left."""
 
-    def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
-        self.instance, self.dense, self.solution, self.decided = instance, dense, solution, decided
+    def __init__(self, instance: Instance, dense: Dense, solution: Solution) -> None:
+        self.instance, self.dense, self.solution = instance, dense, solution
         layout = GreedyLayout(dense)
         self.groups = _GroupsAlone(instance, layout)
         self.eligible = self.groups.counting.eligible
@@ -83,7 +81,7 @@ class Causes:
             reason = never_ready(self.instance, group, self.eligible)
             reason = reason or never_placeable(self.instance, group, left, self.eligible)
             return undecided() if reason is None else Cause.of(reason)
-        return self._of_pods_left(number, group, left) if self.ready(key) else self.groups.cause(number, self.decided)
+        return self._of_pods_left(number, group, left) if self.ready(key) else self.groups.cause(number)
 
     @cached_property
     def _ending(self) -> list[Pod]:
@@ -95,7 +93,7 @@ class Causes:
         pods = {key: pod for key, pod in self.instance.pods.items() if pod.state is not PodState.TERMINATING}
         left = replace(self.instance, pods=pods)
         dense = make_dense(left)
-        return Causes(left, dense, dense.solution(self.dense.placement(self.solution)), self.decided)
+        return Causes(left, dense, dense.solution(self.dense.placement(self.solution)))
 
     def until_ended(self, key: GroupKey, cause: Cause) -> Sentence:
         """Words that a group fits once pods being deleted have ended, those on nodes of ``cause`` first; else empty."""
@@ -119,7 +117,7 @@ class Causes:
         reason = never_placeable(self.instance, group, never, self.eligible) if never else None
         found = None if reason is None else Cause.of(reason)
         for step, more in self._steps[1].get(number, ()):
-            cause = self._further.cause(step, self.decided)
+            cause = self._further.cause(step)
             if cause is None:
                 return None
             if found is None or ORDER.index(cause.code) > ORDER.index(found.code):
@@ -133,13 +131,11 @@ class _GroupsAlone:
         self.counting, self.alone = NecessaryConditions(instance, countable(layout)), LoneTrial(layout)
         self._cache: dict[object, Cause | None] = {}
 
-    def cause(self, number: int, decided: bool) -> Cause | None:
+    def cause(self, number: int) -> Cause | None:
         kind = self._kind(number)
         counted = self._once(("counted", kind), lambda: self.counting.cause(number))
         if counted is not None:
-            return self._once(("first", kind), lambda: self._first(number, counted)) if decided else counted
-        if not decided:
-            return Cause("NotDecided", "counting does not exclude it: not decided in time")
+            return self._once(("first", kind), lambda: self._first(number, counted))
         return self._once(("alone", kind), lambda: self._tried(number))
 
     def _first(self, number: int, counted: Cause) -> Cause:
@@ -228,7 +224,7 @@ class Beside:
     @cached_property
     def _after(self) -> Causes:
         instance = Outcome(self.instance, self.dense.placement(self.solution)).carried_out()
-        return Causes(instance, make_dense(instance), Solution(), decided=True)
+        return Causes(instance, make_dense(instance), Solution())
 
     def reason(self, key: GroupKey) -> Reason:
         """The rule that keeps out a group that fits alone, by how much, and the holders; NotDecided without proof."""
@@ -310,26 +306,38 @@ REBUILT = 2.5
 
 
 def reasons(
-    instance: Instance,
-    dense: Dense,
-    solution: Solution,
-    *,
-    decided: bool = True,
-    deadline: Deadline = NEVER,
-    build: float = 0.0,
+    instance: Instance, dense: Dense, solution: Solution, *, deadline: Deadline = NEVER, build: float = 0.0
 ) -> dict[GroupKey, Reason]:
     """One reason per group with a pending pod that ``solution``, which keeps all rules, does not place.
 
     The code is the first of the catalogue's order that keeps the group out alone, of a ready group each pod left. One
-    that fits so is asked again next to the pods that ``solution`` binds. ``decided`` False: only counting excludes.
-    ``deadline``: later groups are ``NotDecided``. ``build``: seconds that making the arrays took, against late work.
+    that fits so is asked again next to the pods that ``solution`` binds. ``deadline``: later groups are
+    ``NotDecided``. ``build``: seconds that making the arrays took, against late work.
     """
-    causes = Causes(instance, dense, solution, decided)
+    causes = Causes(instance, dense, solution)
     alone = _alone(causes, deadline, build)
     beside = Beside(causes, solution, ending=deadline.left > 2 * REBUILT * build)
     fits = [key for key, reason in alone.items() if reason is FITS_ALONE] if deadline.left > REBUILT * build else []
     asked = {key: beside.reason(key) for key in deadline.each(fits)}
     return {key: asked.get(key) or alone.get(key, LATE) for key in causes.left}
+
+
+def reasons_beside(instance: Instance, placement: Placement, deadline: Deadline) -> dict[GroupKey, Reason]:
+    """The same of an instance without arrays yet, next to a placement that keeps all rules."""
+
+    def found() -> dict[GroupKey, Reason]:
+        began, dense = time.monotonic(), make_dense(instance)
+        build = time.monotonic() - began
+        return reasons(instance, dense, dense.solution(placement), deadline=deadline, build=build)
+
+    waiting = late(instance, placement)
+    return within(deadline, found, waiting) if waiting else {}
+
+
+def late(instance: Instance, placement: Placement) -> dict[GroupKey, Reason]:
+    """Groups with a pending pod that is not placed, each not looked at."""
+    placed, groups = placement.node_of.keys(), instance.groups.items()
+    return {key: LATE for key, group in groups if not placed >= {*group.pending}}
 
 
 def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, Reason]:

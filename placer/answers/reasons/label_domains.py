@@ -19,8 +19,6 @@ from placer.problem.neighbours import DomainUnit
 from placer.problem.pod_index import domain_of
 from placer.search.greedy.state import GreedyState
 
-__all__ = ["LabelDomains"]
-
 BoolArray = npt.NDArray[np.bool_]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from placer.problem.numa import TopologyManager
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement, Violation
 from placer.rules.calls import bandwidth, network_cost
-
-__all__ = ["calls_cause", "zones_cause"]
-
 
 NAMED = 3
 
@@ -45,13 +42,14 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
         told = replace(cause, held=held, holds=lambda pod, _: (pod.app_group, pod.workload) in others)
     else:
         told = replace(cause, held="the link carries calls of")
-        told = told if found is None else replace(told, holds=trial.using(found.violation))
+        told = told if found is None else replace(told, holds=trial.using(found[1]))
     if found is None:
         return replace(told, message=message)
-    nearest = f"; of the nodes with room Node {found.node} comes nearest: "
+    node, violation, near = found
+    nearest = f"; of the nodes with room Node {node} comes nearest: "
     calling = frozenset(pod.app_group for pod, _ in _calls(instance, dense, group) if pod.app_group is not None)
-    said = _broken_words(instance, found.violation, calling)
-    return replace(told, message=message + nearest + said, nodes=found.near)
+    said = _broken_words(instance, violation, calling)
+    return replace(told, message=message + nearest + said, nodes=near)
 
 
 def _broken_words(instance: Instance, violation: Violation, calling: Collection[Key]) -> Sentence:
@@ -93,22 +91,19 @@ def _other_ends(instance: Instance, dense: Dense, group: int) -> Workloads:
     return found
 
 
-@dataclass(frozen=True)
-class _NearestBreach:
-    node: str
-    violation: Violation
-    near: frozenset[str]
+#: The node where a group comes nearest, the worst violation there, and nodes on which there would be none.
+_Nearest = tuple[str, Violation, frozenset[str]]
 
 
 class _CallTrial:
     def __init__(self, instance: Instance, dense: Dense) -> None:
         self.instance, self.dense, self.calling = instance, replace(dense, network=None), dense.workload_of
 
-    def nearest(self, group: int, by_bandwidth: bool) -> _NearestBreach | None:
+    def nearest(self, group: int, by_bandwidth: bool) -> _Nearest | None:
         calling = (index for index in self.dense.groups[group].classes if index in self.calling)
         return next(filter(None, (self._nearest(index, by_bandwidth) for index in calling)), None)
 
-    def _nearest(self, index: int, by_bandwidth: bool) -> _NearestBreach | None:
+    def _nearest(self, index: int, by_bandwidth: bool) -> _Nearest | None:
         pod = self.instance.pods[self.dense.classes[index].pods[0]]
         room = {self.dense.nodes[node] for node in np.flatnonzero(self.dense.fits(index)).tolist()}
         broken = self._by_area(pod, by_bandwidth)
@@ -121,7 +116,7 @@ class _CallTrial:
         eligible = self.dense.masks[self.dense.classes[index].mask]
         usable = (self.dense.nodes[node] for node in np.flatnonzero(eligible).tolist())
         near = frozenset(name for name in usable if amounts.get(self._area(name)) == 0)
-        return _NearestBreach(node, worst, near)
+        return node, worst, near
 
     def _area(self, node: str) -> object:
         network = self.instance.network

@@ -31,8 +31,6 @@ from placer.problem.instance import NO_TIER
 from placer.search.greedy.best_fit import candidates, tops
 from placer.search.greedy.state import GreedyLayout, GreedyState, least
 
-__all__ = ["NearestNode", "NecessaryConditions", "countable"]
-
 
 class NearestNode:
     """Lacks of nodes for a pod, in amounts of the objects, neither scaled nor cut."""

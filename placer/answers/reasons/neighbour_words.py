@@ -19,8 +19,6 @@ from placer.problem.neighbours import AffinityTerm, DomainUnit, PodSelector, Spr
 from placer.problem.nodes import Requirement
 from placer.problem.pod_index import PodIndex, domain_of
 
-__all__ = ["NeighbourWords"]
-
 
 class NeighbourWords:
     """Demands on pods around; pods with a node are those in the way."""

@@ -11,8 +11,6 @@ from placer.problem import Group, Instance, Key
 from placer.problem.queues import NAMESPACES
 from placer.problem.result import Reason
 
-__all__ = ["never_placeable", "never_ready"]
-
 
 def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Reason | None:
     """Why the existing pods can never make the group ready, wherever they go; None where they can."""

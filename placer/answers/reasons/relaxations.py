@@ -14,8 +14,6 @@ from placer.search.greedy.backtrack import Effort
 from placer.search.greedy.multi_start import squeeze_in
 from placer.search.greedy.state import GreedyLayout, GreedyState
 
-__all__ = ["TRIED", "LoneTrial", "undecided"]
-
 #: Nodes looked at per group while trying everything.
 LOOKS = 40_000
 

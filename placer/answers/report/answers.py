@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +19,6 @@ from placer.problem.reading import read_whole_placement
 from placer.problem.result import WEIGHT, Judged, Reason, Result, Termination, Verdict
 from placer.rules import verify
 from placer.rules.scoring import placed_weight, score
-
-__all__ = ["Answer", "answer_of", "answer_of_result"]
 
 #: Said of a group that would fit by itself while nothing is decided.
 UNDECIDED = "nothing keeps it out by itself: it waits to be decided upon (placer solve)"
@@ -153,9 +150,11 @@ def _reasons(
         return {}
     if said is not None:
         return _stated_reasons(waiting, said)
-    from placer.answers.reasons import LATE
+    from placer.answers.reasons import LATE, reasons_beside
 
-    found = within(deadline, lambda: _found_reasons(outcome, waiting, deadline, beside=decided and valid), {})
+    if decided and valid:
+        return reasons_beside(outcome.instance, outcome.placement, deadline)
+    found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), {})
     return {**dict.fromkeys(waiting if deadline.over else (), LATE), **found}
 
 
@@ -170,19 +169,11 @@ def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[Gr
     return {key: stated[name] for key, name in names.items() if name in stated}
 
 
-def _found_reasons(
-    outcome: Outcome, waiting: list[GroupKey], deadline: Deadline, *, beside: bool
-) -> Mapping[GroupKey, Reason]:
-    from placer.answers.reasons import reasons
+def _reasons_alone(outcome: Outcome, waiting: list[GroupKey], deadline: Deadline) -> dict[GroupKey, Reason]:
     from placer.answers.reasons.explanation import Causes
     from placer.arrays import Solution
     from placer.arrays.dense_builder import make_dense
 
-    began = time.monotonic()
-    dense = make_dense(outcome.instance)
-    if beside:
-        build = time.monotonic() - began
-        return reasons(outcome.instance, dense, dense.solution(outcome.placement), deadline=deadline, build=build)
-    causes = Causes(outcome.instance, dense, Solution(), True)
+    causes = Causes(outcome.instance, make_dense(outcome.instance), Solution())
     found = {key: causes.of(key) for key in deadline.each(waiting)}
     return {key: Reason("NotDecided", UNDECIDED) if cause is None else cause.reason for key, cause in found.items()}

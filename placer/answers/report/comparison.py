@@ -11,8 +11,6 @@ from placer.problem import GroupKey
 from placer.problem.placement import MAXIMISED
 from placer.rules import rules_said
 
-__all__ = ["OWN", "beside"]
-
 #: Name of the row, and of the column, of the page's own placement.
 OWN = "this placement"
 

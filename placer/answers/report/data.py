@@ -35,8 +35,6 @@ from placer.problem.result import Judged, Result
 from placer.problem.stranding import stranded
 from placer.rules import rules_said
 
-__all__ = ["contents", "contents_of_result"]
-
 
 def contents(
     instance: Instance, inputs: Inputs, *, strict: bool = False, deadline: Deadline = NEVER, **about: Any

@@ -15,8 +15,6 @@ from placer.rules import rules_said
 if TYPE_CHECKING:
     from placer.answers.report.answers import Answer
 
-__all__ = ["headline"]
-
 
 def headline(answer: Answer) -> str:
     """Give the answer in one to three sentences."""

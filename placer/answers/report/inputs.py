@@ -15,16 +15,6 @@ from placer.kube.manifests import Text, read_texts, split
 from placer.kube.manifests.faults import Faults
 from placer.kube.manifests.syntax import documents
 
-__all__ = [
-    "ComparedGroup",
-    "ComparedMetrics",
-    "ComparedRow",
-    "ComparedValue",
-    "ComparedWeight",
-    "Inputs",
-    "told_apart",
-]
-
 #: Where the first object of a text is looked for.
 _HEAD = 2**16
 #: ... and the kind of a comparison.

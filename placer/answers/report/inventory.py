@@ -22,8 +22,6 @@ from placer.rules.groups import pods_by_queue
 if TYPE_CHECKING:
     from placer.answers.report.answers import Answer
 
-__all__ = ["NOTHING", "DomainColumns", "Interned", "Inventory"]
-
 #: Index of what is not there.
 NOTHING = -1
 

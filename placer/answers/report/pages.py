@@ -17,8 +17,6 @@ from typing import Any
 
 from placer.answers.report.palette import declarations
 
-__all__ = ["page", "write_page"]
-
 #: Files of ``static/`` that make the script, in the order in which they are put together.
 SCRIPTS = (
     "data.js",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["PALETTE", "declarations"]
-
 #: Name to the colour on a light page, and on a dark one.
 PALETTE: Mapping[str, tuple[str, str]] = {
     "back": ("#ffffff", "#12161c"),

@@ -10,8 +10,6 @@ from placer.answers.summary.preempting import defrag_lines, preempt_lines, repai
 if TYPE_CHECKING:
     from placer.answers.report.answers import Answer
 
-__all__ = ["disturbed"]
-
 
 def disturbed(answer: Answer) -> dict[str, Any]:
     """Gather what happens to running pods.

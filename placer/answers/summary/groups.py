@@ -21,8 +21,6 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Result
 
-__all__ = ["SHOWN", "AddSteps", "looked_at", "print_groups", "print_looked_at"]
-
 #: How many groups of a kind are listed; the Placement has all of them.
 SHOWN = 12
 

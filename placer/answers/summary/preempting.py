@@ -16,17 +16,6 @@ from placer.problem.placement import LOSSES, Placement
 from placer.problem.result import Judged, Result, Verdict
 from placer.problem.what_if import ran_on
 
-__all__ = [
-    "defrag_lines",
-    "frontier_lines",
-    "frontier_point",
-    "plan_sentences",
-    "preempt_lines",
-    "repair_lines",
-    "rival_lines",
-    "room_made",
-]
-
 #: Lines of units, and of steps, that are shown.
 SHOWN = 40
 #: Gangs, or domains, that a headline names.

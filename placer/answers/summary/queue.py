@@ -24,21 +24,6 @@ from placer.problem.neighbour_demand import JOB_NAMES
 from placer.problem.outcome import Outcome
 from placer.problem.result import Reason
 
-__all__ = [
-    "QueueLine",
-    "age_words",
-    "duration",
-    "equal_reasons",
-    "lone_jobs",
-    "nothing_waits",
-    "print_messages",
-    "print_queue",
-    "print_steps",
-    "queue_items",
-    "queue_lines",
-    "reason_words",
-]
-
 #: Groups of one priority and one reason that have a line each; of more there is one line for all.
 EQUAL = 3
 

@@ -6,8 +6,6 @@ from placer.base.words import amount_digits, and_list, is_amount, number_word, p
 from placer.problem.placement import MAXIMISED
 from placer.problem.result import Judged, Result, Termination, Verdict
 
-__all__ = ["bound_words", "is_shown", "name_of", "stopped", "verdict_sentence"]
-
 
 def _several_priorities(result: Result) -> bool:
     return len({judged.value.priority for judged in result.objective} - {None}) > 1

@@ -8,14 +8,13 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import BadInstance
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.base.words import amount_digits, counted, is_amount, value_word
+from placer.cli import flags, printing
 from placer.cli.lab.comparing_passes import compare_passes
 from placer.cli.lab.shared import (
     BREAKS,
@@ -24,24 +23,6 @@ from placer.cli.lab.shared import (
     columns_of,
     print_notes,
     scheduler_configs,
-)
-from placer.cli.terminal import (
-    OK,
-    Interruptible,
-    add_asking,
-    add_command,
-    add_output,
-    add_source,
-    add_what_if,
-    console,
-    is_edited,
-    listed,
-    read_instance,
-    selection,
-    source,
-    tell,
-    writable,
-    write,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +35,6 @@ if TYPE_CHECKING:
     from placer.problem.group_names import Selection
     from placer.problem.placement import Value
 
-__all__ = ["add_compare", "print_rows"]
-
 
 TEXT = """Bindings of other schedulers and of placer's methods, compared with the proved bound: one snapshot of one
 queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
@@ -64,9 +43,9 @@ alike. Broken rules are counted, not hidden."""
 
 def add_compare(commands: Any) -> None:
     """Add ``compare`` and its flags."""
-    parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
+    parser = flags.add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
-    add_source(parser)
+    flags.add_source(parser)
     parser.add_argument(
         "--passes",
         nargs=2,
@@ -81,41 +60,36 @@ def add_compare(commands: Any) -> None:
         "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
-    rows.add_argument("--time-limit", type=duration, metavar="DURATION", help="of each method (default 60)")
-    rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
-    rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
-    add_asking(parser, "which groups are listed; all are decided")
-    add_what_if(parser)
-    add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
+    flags.add_search_limits(rows, "of each method")
+    flags.add_asking(parser, "which groups are listed; all are decided")
+    flags.add_what_if(parser)
+    flags.add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from placer.answers.progress import Progress
     from placer.lab.comparing import DEFAULT, beside_proofs, beside_today
 
     if options.passes is not None:
         return compare_passes(options)
-    if options.output not in (None, "-"):
-        writable([Path(options.output)])
+    printing.check_output(options)
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
-    paths = source(options)
+    paths = flags.source(options)
     rows: list[ComparisonRow] = []
     todays: list[ComparisonRow] = []
     names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
-    asked = Interruptible(rows, len({*names}), "row")
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress, asked:
+    asked = printing.Interruptible(rows, len({*names}), "row")
+    with printing.progress_of(options) as progress, asked:
         progress.phase("reading")
-        instance = read_instance(options, paths)
+        instance = flags.read_instance(options, paths)
         run = partial(_run, options=options, names=names, arguments=arguments, phase=progress.phase)
         run(instance, rows, "")
-        if is_edited(options):
+        if flags.is_edited(options):
             progress.phase("reading the instance without the what-if options")
             _run_today(options, paths, run, rows, todays)
     rows[:], todays[:] = beside_proofs(rows), beside_proofs(todays)
-    _show(instance, beside_today(rows, todays) if is_edited(options) else rows, options)
+    _show(instance, beside_today(rows, todays) if flags.is_edited(options) else rows, options)
     asked.again()
-    return min((row.exit_code for row in [*rows, *todays] if row.error is not None), default=OK)
+    return min((row.exit_code for row in [*rows, *todays] if row.error is not None), default=flags.OK)
 
 
 def _run_today(
@@ -128,7 +102,7 @@ def _run_today(
     from placer.lab.comparing import ComparisonRow
 
     try:
-        run(read_instance(options, paths, edited=False), todays, " today")
+        run(flags.read_instance(options, paths, edited=False), todays, " today")
     except BadInstance as error:  # what was asked is answered; of today only this can be said
         todays += [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
 
@@ -149,7 +123,7 @@ def _run(
     compare(
         instance,
         names,
-        time_limit=60.0 if options.time_limit is None and options.work_limit is None else options.time_limit,
+        time_limit=flags.time_limit_of(options),
         work_limit=options.work_limit,
         workers=options.workers,
         seed=options.seed,
@@ -165,14 +139,8 @@ def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
-
-    document = listed("ComparisonList", (row.as_dict() for row in rows))
-    if options.output not in (None, "-"):
-        write(document, options.output)
-    if options.json or options.output == "-":
-        tell(document, options)
-    else:
-        print_rows(instance, rows, console(), selection(options))
+    if printing.put_or_tell(printing.listed("ComparisonList", (row.as_dict() for row in rows)), options):
+        print_rows(instance, rows, printing.console(), flags.selection(options))
 
 
 _HEAD = 12  #: characters of a line of what stands above a value
@@ -222,13 +190,11 @@ def _print_tables(rows: list[ComparisonRow], reach: str, terminal: Console) -> N
     names = [row.policy for row in rows]
     shown = _figures(rows)
     figures = columns_of(rows, shown, ("gangs by tier", "breaks"))
-    for table in tables(Column("policy", names), figures, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, Column("policy", names), figures)
     terminal.print(_VICTIMS_SAY if shown is _FIGURES else "", end="")
     amounts = "priority below the name; needs and placed pods in nodes"
     terminal.print(f"\nValues, in the order they are compared ({amounts}){reach}")
-    for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
-        terminal.print(table)
+    print_tables(terminal, Column("", ["bound", *names]), list(_values(rows)), bold=0)
     shares = [_of_bound(row) for row in rows]
     if any(share.endswith(BROKEN) for share in shares):
         terminal.print(f"\n{BREAKS}")
@@ -257,8 +223,7 @@ def _print_today(rows: list[ComparisonRow], terminal: Console) -> None:
     names = Column("policy", [row.policy for row, _ in both])
     terminal.print("\nWhat if, and today: figures, then the values in the order they are compared")
     for columns in (_figure_pairs(both), _value_pairs(both)):
-        for table in tables(names, columns, terminal.width):
-            terminal.print(table)
+        print_tables(terminal, names, columns)
 
 
 #: Rows under a *what if*, each with that of today.
@@ -405,8 +370,7 @@ def _print_fates_of(shown: list[Group], asked: list[ComparisonRow], terminal: Co
     for row in asked:
         columns += [_fates(shown, row)]
         columns += [] if row.today is None else [_fates(shown, row.today, "\ntoday")]
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, columns)
     if any(_HALF in cell for column in columns for cell in column.cells):
         terminal.print(f"\n{_HALF_SAYS}")
 

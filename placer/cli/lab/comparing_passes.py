@@ -6,14 +6,12 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import UsageError
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.words import counted
-from placer.cli.terminal import OK, console, tell, write
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = ["compare_passes"]
 
 #: Groups that are shown; ``--json`` has all.
 _SHOWN = 30
@@ -68,13 +66,9 @@ def compare_passes(options: argparse.Namespace) -> int:
         )
         raise UsageError(f"--passes: found {names}, expected none: the decisions of passes are compared as they are")
     document = compare_series(*map(read_series, options.passes))
-    if options.output not in (None, "-"):
-        write(document, options.output)
-    if options.json or options.output == "-":
-        tell(document, options)
-    else:
-        _print(document, console())
-    return OK
+    if printing.put_or_tell(document, options):
+        _print(document, printing.console())
+    return flags.OK
 
 
 def _print(found: dict[str, Any], terminal: Console) -> None:
@@ -97,8 +91,7 @@ def _print(found: dict[str, Any], terminal: Console) -> None:
         Column("that is", [SAYS[name] for name in shown], text=True, most=60),
     ]
     terminal.print()
-    for table in tables(names, columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, names, columns)
     _print_groups(found["items"], terminal)
 
 
@@ -115,8 +108,7 @@ def _print_groups(differing: list[dict[str, Any]], terminal: Console) -> None:
         Column("old has", [_words(each["old"]) for each in items], text=True, most=40),
         Column("new has", [_words(each["new"]) for each in items], text=True, most=40),
     ]
-    for table in tables(Column("group", groups, text=True, most=36), columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, Column("group", groups, text=True, most=36), columns)
 
 
 def _words(said: dict[str, Any]) -> str:

@@ -7,17 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.terminal import OK, add_command, add_output, headed, put, tell, writable, write
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from placer.lab.generate import Option
 
-__all__ = ["add_generate"]
-
 
 def add_generate(commands: Any, families: bool = True) -> None:
     """Add ``generate`` and, if ``families``, a command below it for each family, whose options are its flags."""
-    parser = add_command(commands, "generate", "make an instance from a seed", _generate)
+    parser = flags.add_command(commands, "generate", "make an instance from a seed", _generate)
     if families:
         _add_families(parser)
 
@@ -28,7 +26,7 @@ def _add_families(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="family", metavar="FAMILY", required=True, help="one of")
     for name, family in FAMILIES.items():
         one = commands.add_parser(name, help=family.text, description=family.text)
-        add_output(one, "where to write; default standard output", "-")
+        flags.add_output(one, "where to write; default standard output", "-")
         for option in family.flags:
             if option.switch:
                 one.add_argument(option.flag, dest=f"option_{option.name}", action="store_true", help=option.text)
@@ -46,20 +44,20 @@ def _generate(options: argparse.Namespace) -> int:
     from placer.lab.sweep.runs import planted_beside
 
     values = _values(options, FAMILIES[options.family].flags)
-    writable([Path(options.output)] if options.output != "-" else [])
+    printing.writable([Path(options.output)] if options.output != "-" else [])
     made = generate(options.family, **values)
-    put({"apiVersion": "v1", "kind": "List", "items": made.documents}, options, as_json=True)
+    printing.put({"apiVersion": "v1", "kind": "List", "items": made.documents}, options, as_json=True)
     if options.output == "-":
-        return OK
+        return flags.OK
     planted = planted_beside(options.output) if made.planted is not None else None
     if planted is not None:
-        write(bindings(made), planted)
+        printing.write(bindings(made), planted)
     if options.json:
         document = {"file": options.output, "planted": planted, **made.summary}
-        tell(headed("GeneratedInstance", document), options, [options.output])
+        printing.tell(printing.headed("GeneratedInstance", document), options, [options.output])
     else:
         print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
-    return OK
+    return flags.OK
 
 
 def _values(options: argparse.Namespace, flags: Iterable[Option]) -> dict[str, Any]:

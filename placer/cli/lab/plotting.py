@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from placer.base.errors import UsageError
-from placer.cli.terminal import OK, add_command, add_output, headed, tell, writable
-
-__all__ = ["add_plot"]
+from placer.cli import flags, printing
 
 NAMES = ("profile", "placed", "size", "gap")
 
@@ -23,11 +21,13 @@ placed yet, over time. The extra `lab` has the libraries that it needs."""
 
 def add_plot(commands: Any) -> None:
     """Add ``plot`` and its flags."""
-    parser = add_command(commands, "plot", "draw figures from sweep's lines or compare's JSON", _plot)
+    parser = flags.add_command(commands, "plot", "draw figures from sweep's lines or compare's JSON", _plot)
     parser.description = TEXT
     parser.add_argument("file", nargs="+", metavar="FILE", help="see above")
     parser.add_argument("--figure", choices=NAMES, default="profile", help="the figure to draw (profile)")
-    add_output(parser, "where to draw: .pdf, .svg, .png; .csv is a table; - is the table on stdout (default)", "-")
+    flags.add_output(
+        parser, "where to draw: .pdf, .svg, .png; .csv is a table; - is the table on stdout (default)", "-"
+    )
 
 
 def _plot(options: argparse.Namespace) -> int:
@@ -36,12 +36,12 @@ def _plot(options: argparse.Namespace) -> int:
 
     target = None if options.output == "-" else Path(options.output)
     if target is not None:
-        writable([target], (".pdf", ".svg", ".png", ".csv"))
+        printing.writable([target], (".pdf", ".svg", ".png", ".csv"))
     figure = make_figure(options.figure, read_runs(options.file))
     if target is not None:
         _write(figure, target)
     _tell(figure, target, options)
-    return OK
+    return flags.OK
 
 
 def _write(figure: dict[str, Any], target: Path) -> None:
@@ -66,8 +66,8 @@ def _write_table(figure: dict[str, Any], file: TextIO) -> None:
 def _tell(figure: dict[str, Any], target: Path | None, options: argparse.Namespace) -> None:
     series = [each for panel in figure["panels"] for each in panel["series"]]
     if options.json:
-        document = headed("Figure", {"file": None if target is None else str(target), **figure})
-        tell(document, options, (each["name"] for each in series))
+        document = printing.headed("Figure", {"file": None if target is None else str(target), **figure})
+        printing.tell(document, options, (each["name"] for each in series))
         return
     if target is None:
         _write_table(figure, sys.stdout)

@@ -14,8 +14,6 @@ from placer.base.text import legible
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["BREAKS", "BROKEN", "add_scheduler_config", "columns_of", "print_notes", "scheduler_configs"]
-
 #: What a row of a table is about.
 T = TypeVar("T")
 

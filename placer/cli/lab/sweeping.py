@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.base.cores import usable_cores
-from placer.base.deadline import duration
 from placer.base.errors import StrictFindings
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.text import legible
+from placer.cli import flags, printing
 from placer.cli.lab.shared import (
     BREAKS,
     BROKEN,
@@ -24,27 +24,12 @@ from placer.cli.lab.shared import (
     print_notes,
     scheduler_configs,
 )
-from placer.cli.terminal import (
-    OK,
-    Interruptible,
-    add_command,
-    add_inputs,
-    add_output,
-    add_reading,
-    console,
-    listed,
-    say,
-    tell,
-    writable,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.lab.sweep.records import Key, RunRecord, Store
     from placer.lab.sweep.runs import Run
-
-__all__ = ["add_sweep"]
 
 FAILED = 1  #: a run has no result, or one that cannot be trusted
 
@@ -58,9 +43,11 @@ The interval in brackets behind a median is by order statistics. It holds the tr
 
 def add_sweep(commands: Any) -> None:
     """Add ``sweep`` and its flags."""
-    parser = add_command(commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep)
+    parser = flags.add_command(
+        commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep
+    )
     parser.description = TEXT
-    add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
+    flags.add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
     parser.add_argument(
         "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
     )
@@ -72,10 +59,8 @@ def add_sweep(commands: Any) -> None:
         "(greedy,auto)",
     )
     add_scheduler_config(parser)
-    add_reading(parser)
-    parser.add_argument(
-        "--time-limit", type=duration, default=60.0, metavar="DURATION", help="of each method (default 60)"
-    )
+    flags.add_reading(parser)
+    flags.add_time_limit(parser, "of each method")
     parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
     parser.add_argument(
@@ -85,7 +70,7 @@ def add_sweep(commands: Any) -> None:
         help="where runs start: local, inline, dask:ADDRESS or package.module:function",
     )
     text = "a JSON line per run as soon as it is done; runs that FILE has without an error are skipped; - is stdout"
-    add_output(parser, text)
+    flags.add_output(parser, text)
 
 
 def _sweep(options: argparse.Namespace) -> int:
@@ -94,7 +79,7 @@ def _sweep(options: argparse.Namespace) -> int:
     store = None if options.output is None or aloud else _store(options.output, runs)
     known = _settled(store, options.strict)
     before = len(known)
-    asked = Interruptible(known, len(runs), "run")
+    asked = printing.Interruptible(known, len(runs), "run")
     with asked, contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
         for line in lines:
             known[line.key] = line
@@ -116,7 +101,7 @@ def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace
 def _store(target: str, runs: Iterable[Run]) -> Store:
     from placer.lab.sweep.records import Store
 
-    writable([Path(target)], (".jsonl",))
+    printing.writable([Path(target)], (".jsonl",))
     return Store(target, (run.key for run in runs))
 
 
@@ -124,7 +109,7 @@ def _exit_code(lines: list[RunRecord], *, strict: bool) -> int:
     failed = [line for line in lines if line.error is not None]
     if strict and any(line.findings for line in failed):
         return StrictFindings.exit_code
-    return FAILED if failed else OK
+    return FAILED if failed else flags.OK
 
 
 def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
@@ -136,7 +121,7 @@ def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
 def _show(lines: list[RunRecord], known: int, options: argparse.Namespace) -> None:
     if options.json:
         names = (f"{line.policy} {line.instance} {line.seed}" for line in lines)
-        tell(listed("SweepRunList", (line.as_dict() for line in lines)), options, names)
+        printing.tell(printing.listed("SweepRunList", (line.as_dict() for line in lines)), options, names)
     else:
         _print(lines, known)
 
@@ -160,10 +145,9 @@ def _plan(options: argparse.Namespace) -> list[Run]:
 
 
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
-    from placer.answers.progress import Progress
     from placer.lab.sweep.runs import sweep
 
-    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with printing.progress_of(options) as progress:
         numbers = itertools.count(1)
 
         def begin(run: Run) -> None:
@@ -185,7 +169,7 @@ def _print(lines: list[RunRecord], known: int) -> None:
 
     from placer.lab.sweep.statistics import duels, rows
 
-    terminal = console()
+    terminal = printing.console()
     found_rows = list(rows(lines).itertuples(index=False))
     _print_tables(found_rows, terminal)
     print_notes(_notes(found_rows), terminal)
@@ -231,8 +215,7 @@ def _print_tables(found: list[Any], terminal: Console) -> None:
         shown = list(of_instance)
         terminal.print(escape(legible(instance)), style="bold")
         names = Column("policy", [row.policy for row in shown])
-        for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
-            terminal.print(table)
+        print_tables(terminal, names, columns_of(shown, _FIGURES, ("breaks",)))
     if any(row.violations and row.of_bound is not None for row in found):
         terminal.print(f"\n{BREAKS}")
 
@@ -253,7 +236,7 @@ def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
         terminal.print("\nFindings (`placer solve` shows each; --strict makes them errors)")
     for instance, codes in found.items():
         told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
-        say([f"  {instance}: {told}"])
+        printing.say([f"  {instance}: {told}"])
 
 
 def _marked(share: str, row: Any) -> str:

@@ -6,17 +6,14 @@ import argparse
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from placer.base.table import Column, tables
+from placer.base.table import Column, print_tables
 from placer.base.text import legible
-from placer.cli.terminal import OK, add_command, add_output, console, headed
-from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.topology.network_costs import CostReport, Matrix
-
-__all__ = ["add_costs"]
 
 WIDE = 16  #: places beside each other in a table; --json has matrices of any size
 
@@ -25,33 +22,33 @@ SHOWN = 12  #: links that are listed; --json has all of them
 
 def add_costs(topics: Any) -> None:
     """Add ``topology costs`` and its flags."""
-    parser = add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
-    add_source(parser)
+    parser = flags.add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
+    flags.add_source(parser, lenient=False)
     group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
     group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
     group.add_argument(
         "--unit", type=int, default=1000, metavar="MICROSECONDS", help="latency of cost 1 (default 1000: a millisecond)"
     )
-    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
+    flags.add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _costs(options: argparse.Namespace) -> int:
     from placer.problem.reading import refuse_findings
 
-    check_output(options)
+    printing.check_output(options)
     report = _report(options)
     if options.strict:
         refuse_findings(options.instance or ["cluster"], report.findings)
-    if print_or_write(headed("NetworkCostReport", report.as_dict()), options):
-        _print(report, console())
-    return OK
+    if printing.put_or_tell(printing.headed("NetworkCostReport", report.as_dict()), options):
+        _print(report, printing.console())
+    return flags.OK
 
 
 def _report(options: argparse.Namespace) -> CostReport:
     from placer.topology.network_costs import costs_of, read_costs
 
-    if in_cluster(options):
-        objects = snapshot(options).objects()
+    if flags.in_cluster(options):
+        objects = flags.snapshot(options).objects()
         return costs_of(objects, "cluster", percentile=options.percentile, unit=options.unit)
     return read_costs(*options.instance, percentile=options.percentile, unit=options.unit)
 
@@ -104,8 +101,7 @@ def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
         terminal.print(f"{title}: {len(matrix.names)} of them, too many for a table (--json has all)", markup=False)
     else:
         terminal.print(title, markup=False)
-        for table in tables(Column("from \\ to", list(matrix.names)), list(_columns(matrix)), terminal.width):
-            terminal.print(table)
+        print_tables(terminal, Column("from \\ to", list(matrix.names)), list(_columns(matrix)))
     return any(not matrix.known(one, two) for one in matrix.names for two in matrix.names)
 
 
@@ -144,7 +140,6 @@ def _print_links(report: CostReport, terminal: Console) -> None:
         Column("in use", [f"{report.allocated.get(link, 0):,}" for link in links[:SHOWN]]),
         Column("full", ["-" if link not in report.capacities else f"{used(link):.0%}" for link in links[:SHOWN]]),
     ]
-    for table in tables(Column("link", names, text=True, most=48), columns, terminal.width):
-        terminal.print(table)
+    print_tables(terminal, Column("link", names, text=True, most=48), columns)
     if len(links) > SHOWN:
         terminal.print(f"... and {len(links) - SHOWN:,} more")

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import UsageError
 from placer.base.text import legible
-from placer.cli.terminal import OK, add_cluster, add_command, add_inputs, add_output, headed, put, tell, writable, write
-from placer.cli.topology.shared import in_cluster
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from placer.problem import Finding, Node
     from placer.topology.discovery import Discovery
-
-__all__ = ["add_discover"]
 
 SHOWN = 12  #: names that are told of each kind; --json has all
 
@@ -25,8 +22,8 @@ SHOWN = 12  #: names that are told of each kind; --json has all
 def add_discover(topics: Any) -> None:
     """Add ``topology discover`` and its flags."""
     text = "print HyperNodes made from labels of nodes, or from a description of the fabric"
-    parser = add_command(topics, "discover", text, _discover)
-    add_inputs(
+    parser = flags.add_command(topics, "discover", text, _discover)
+    flags.add_inputs(
         parser, "files, folders or - with the nodes; none: those of a cluster, with --from none at all", needed=False
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
@@ -41,7 +38,7 @@ def add_discover(topics: Any) -> None:
     parser.add_argument(
         "--topology", metavar="NAME", help="which one counts of a FILE with several; tree or block of a topology.conf"
     )
-    add_cluster(parser)
+    flags.add_cluster(parser)
     group = parser.add_argument_group("writing into the cluster")
     group.add_argument(
         "--apply", action="store_true", help="write the HyperNodes into the cluster, by server-side apply"
@@ -55,7 +52,7 @@ def add_discover(topics: Any) -> None:
     group.add_argument(
         "--force-conflicts", action="store_true", help="with --apply: take over fields that another manager owns"
     )
-    add_output(parser, "the HyperNodes: .json, .yaml, each also .gz; default standard output")
+    flags.add_output(parser, "the HyperNodes: .json, .yaml, each also .gz; default standard output")
 
 
 def _discover(options: argparse.Namespace) -> int:
@@ -74,15 +71,15 @@ def _discover(options: argparse.Namespace) -> int:
     if options.apply:
         _apply(documents, nodes or {}, findings, options)
     else:
-        put(documents, options)
-    return OK
+        printing.put(documents, options)
+    return flags.OK
 
 
 def _check(options: argparse.Namespace) -> None:
     from placer.topology.discovery.labels import read_keys
 
     if options.output not in (None, "-"):
-        writable([Path(options.output)])
+        printing.writable([Path(options.output)])
     if options.labels is not None:
         read_keys(options.labels)
         if options.topology is not None:
@@ -113,7 +110,7 @@ def _apply(
     from placer.passes.cluster.writing.hyper_nodes import write_hyper_nodes
 
     if options.output is not None:
-        write(documents, options.output)
+        printing.write(documents, options.output)
     client = Client.connect(options.kubeconfig, options.context)
     plan = plan_hyper_nodes(documents, stored_hyper_nodes(client), nodes, prune=options.prune)
     if not options.dry_run:
@@ -124,7 +121,7 @@ def _apply(
         "findings": [each.as_dict() for each in findings],
     }
     if options.json:
-        tell(headed("HyperNodeChanges", document), options)
+        printing.tell(printing.headed("HyperNodeChanges", document), options)
     else:
         _summarise(plan.as_dict(), options)
 
@@ -155,7 +152,7 @@ def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tupl
     whose = options.instance or options.apply or options.kubeconfig is not None or options.context is not None
     if options.from_ is not None and not whose:
         return None, ()
-    if in_cluster(options):
+    if flags.in_cluster(options):
         from placer.passes.cluster import Client
         from placer.passes.cluster.reading.hyper_nodes import labelled_nodes
 

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from placer.base.errors import UsageError
 from placer.base.text import found_like, shown
 from placer.base.words import and_list, some
-from placer.cli.terminal import OK, add_command, add_output, console, headed, read_instance, source_words
-from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
+from placer.cli import flags, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.problem import Instance
     from placer.problem.domains import DomainReport, DomainUse, ResourceUse
-
-__all__ = ["add_show"]
 
 WIDTH = 80  #: columns that are used at most
 
@@ -48,8 +45,8 @@ ASCII = BarMarks("#", "-", "x", "~")
 
 def add_show(topics: Any) -> None:
     """Add ``topology show`` and its flags."""
-    parser = add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
-    add_source(parser)
+    parser = flags.add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
+    flags.add_source(parser, lenient=False)
     group = parser.add_argument_group("showing")
     group.add_argument("--domain", metavar="NAME", help="one domain and those below it; default: all of them")
     group.add_argument(
@@ -63,7 +60,7 @@ def add_show(topics: Any) -> None:
         metavar="NAME",
         help="resource of the bars; default: GPUs if there are any, else the most used one",
     )
-    add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
+    flags.add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -71,7 +68,7 @@ def _show(options: argparse.Namespace) -> int:
 
     if options.depth is not None and options.depth < 1:
         raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
-    check_output(options)
+    printing.check_output(options)
     instance = _instance(options)
     report = domains_of(instance)
     _known(options.resource, report.whole.room)
@@ -79,19 +76,19 @@ def _show(options: argparse.Namespace) -> int:
         report = report.under(options.domain)
     if options.depth is not None:
         report = report.cut(options.depth)
-    if print_or_write(headed("TopologyReport", report.as_dict()), options):
-        _print(report, options, console())
-        _print_networks(instance, options, console())
-    return OK
+    if printing.put_or_tell(printing.headed("TopologyReport", report.as_dict()), options):
+        _print(report, options, printing.console())
+        _print_networks(instance, options, printing.console())
+    return flags.OK
 
 
 def _instance(options: argparse.Namespace) -> Instance:
-    if not in_cluster(options):
-        return read_instance(options, options.instance)
+    if not flags.in_cluster(options):
+        return flags.read_instance(options, options.instance)
     from placer.passes.cluster.reading.earlier_passes import instance_in
     from placer.problem.reading import refuse_findings
 
-    instance = instance_in(snapshot(options))
+    instance = instance_in(flags.snapshot(options))
     if options.strict:
         refuse_findings(["cluster"], instance.findings)
     return instance
@@ -128,7 +125,7 @@ def _print_networks(instance: Instance, options: argparse.Namespace, terminal: C
     if instance.network_costs:
         names = and_list(some([shown(str(key), 300) for key in instance.network_costs], NAMED))
         _line(f"NetworkTopology {names}: the costs of calls are printed by", terminal, wrapped=True)
-        _line(f"  {shlex.join(['placer', 'topology', 'costs', *source_words(options)])}", terminal)
+        _line(f"  {shlex.join(['placer', 'topology', 'costs', *flags.source_words(options)])}", terminal)
 
 
 def _line(text: str, terminal: Console, *, wrapped: bool = False) -> None:

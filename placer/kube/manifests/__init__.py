@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from placer.kube.manifests.edits import edit
 from placer.kube.manifests.faults import Faults
@@ -39,6 +40,7 @@ __all__ = [
     "NEVER_SET_ASIDE",
     "SNAPSHOT",
     "UNREADABLE",
+    "Edits",
     "Objects",
     "RawObject",
     "Text",
@@ -57,18 +59,18 @@ __all__ = [
 ]
 
 
-def load(
-    paths: Sequence[str | Path | Text],
-    *,
-    with_: Sequence[str | Path | Text] = (),
-    without: Sequence[str] = (),
-    set_: Sequence[str] = (),
-    lenient: bool = False,
-) -> Objects:
+class Edits(TypedDict, total=False):
+    """The what-if options (:func:`~placer.kube.manifests.edits.edit`), objects that are added as files."""
+
+    with_: Sequence[str | Path | Text]
+    without: Sequence[str]
+    set_: Sequence[str]
+
+
+def load(paths: Sequence[str | Path | Text], *, lenient: bool = False, **edits: Unpack[Edits]) -> Objects:
     """Read an instance's objects from files: typed, in the order of the input.
 
-    ``with_`` (files), ``without``, ``set_``: see :func:`~placer.kube.manifests.edits.edit`. ``lenient``: skip objects
-    that cannot be read.
+    ``lenient``: skip objects that cannot be read.
 
     Raises
     ------
@@ -78,38 +80,27 @@ def load(
         An edit names no object, or several.
     """
     faults = Faults()
-    raws, useless = _edited(paths, with_, without, set_, faults, lenient=lenient)
+    raws, useless = _edited(paths, faults, lenient=lenient, **edits)
     return replace(validate(raws, faults, lenient=lenient), useless_files=useless)
 
 
 def read_objects(
-    paths: Sequence[str | Path | Text],
-    *,
-    with_: Sequence[str | Path | Text] = (),
-    without: Sequence[str] = (),
-    set_: Sequence[str] = (),
-    lenient: bool = False,
+    paths: Sequence[str | Path | Text], *, lenient: bool = False, **edits: Unpack[Edits]
 ) -> list[RawObject]:
     """As :func:`load`, but text that can be changed again, before validation."""
     faults = Faults()
-    raws, _ = _edited(paths, with_, without, set_, faults, lenient=lenient)
+    raws, _ = _edited(paths, faults, lenient=lenient, **edits)
     faults.raise_any()
     return raws
 
 
 def _edited(
-    paths: Sequence[str | Path | Text],
-    with_: Sequence[str | Path | Text],
-    without: Sequence[str],
-    set_: Sequence[str],
-    faults: Faults,
-    *,
-    lenient: bool = False,
+    paths: Sequence[str | Path | Text], faults: Faults, *, lenient: bool, **edits: Unpack[Edits]
 ) -> tuple[list[RawObject], tuple[str, ...]]:
     raws, useless = _objects(paths, faults, lenient=lenient)
-    added, useless_too = _objects(with_, faults, added=True, lenient=lenient)
+    added, useless_too = _objects(edits.get("with_", ()), faults, added=True, lenient=lenient)
     if not faults:
-        raws = edit(raws, with_=added, without=without, set_=set_)
+        raws = edit(raws, with_=added, without=edits.get("without", ()), set_=edits.get("set_", ()))
     return raws, (*useless, *useless_too)
 
 

@@ -98,23 +98,16 @@ def _check_one_kind(raws: Iterable[RawObject], option: str) -> None:
         raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
 
 
-class _LabelledMetadata(msgspec.Struct, gc=False):
-    labels: dict[str, Any] | None = None
-
-
-class _Labelled(msgspec.Struct, gc=False):
-    metadata: _LabelledMetadata | None = None
-
-
-_read_labelled = msgspec.json.Decoder(_Labelled).decode
+_read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode
 
 
 def _labels(raw: RawObject) -> dict[str, Any]:
+    nothing = msgspec.Raw(b"null")
     try:
-        metadata = _read_labelled(raw.text).metadata
+        metadata = _read_fields((_read_fields(raw.text) or {}).get("metadata", nothing)) or {}
+        return msgspec.json.decode(metadata.get("labels", nothing), type=dict[str, Any] | None) or {}
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return (metadata.labels if metadata is not None else None) or {}
 
 
 def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:

@@ -11,8 +11,6 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from placer.base.errors import ClusterError
 from placer.base.words import counted
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
@@ -211,16 +209,6 @@ def _measured(cluster: _CheckedCluster) -> Iterator[NeededRight]:
 # ------------------------------------------------------------------------------------------------------------- Lease
 
 
-class _LeaseSpec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    renew_time: datetime | None = None
-
-
-class _LeaseRecord(ObjectView):
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
-
-
 def _lease(cluster: _CheckedCluster) -> Iterator[_Found]:
     client, lease = cluster.client, cluster.options.lease
     if cluster.options.dry_run:
@@ -240,9 +228,9 @@ def _lease(cluster: _CheckedCluster) -> Iterator[_Found]:
     if answer.status != 200:
         yield _OK, str(lease), "not there yet; the first pass makes it"
         return
-    record = msgspec.json.decode(answer.text, type=_LeaseRecord)
-    yield _holder(record.spec, str(lease), client.now())
-    why = (record.metadata.annotations or {}).get(PAUSED)
+    record = json.loads(answer.text)
+    yield _holder(record.get("spec") or {}, str(lease), client.now())
+    why = (record["metadata"].get("annotations") or {}).get(PAUSED)
     if why is not None:
         action = f"kubectl -n {lease.namespace} annotate lease {lease.name} {PAUSED}-"
         yield _WARNING, str(lease), f"paused: {why or 'no reason given'}", "passes run", action
@@ -260,19 +248,19 @@ def _missing_namespace(cluster: _CheckedCluster) -> _Found | None:
     return _FAILED, f"Namespace {name}", "not there", "the namespace of the Lease", action
 
 
-def _holder(spec: _LeaseSpec, lease: str, now: datetime) -> _Found:
-    if not spec.holder_identity:
+def _holder(spec: Mapping[str, Any], lease: str, now: datetime) -> _Found:
+    holder, seconds = spec.get("holderIdentity"), spec.get("leaseDurationSeconds") or 0
+    if not holder:
         return _OK, lease, "free"
-    renewed = spec.renew_time or datetime.min.replace(tzinfo=UTC)
+    renewed = datetime.fromisoformat(spec.get("renewTime") or "0001-01-01T00:00:00Z")
     age = max(timedelta(), now - renewed)
-    if age <= timedelta(seconds=(spec.lease_duration_seconds or 0) + 1):  # the server's clock is told to a second
-        return _OK, lease, f"held by {spec.holder_identity}, a pass that is under way"
+    if age <= timedelta(seconds=seconds + 1):  # the server's clock is told to a second
+        return _OK, lease, f"held by {holder}, a pass that is under way"
     return (
         _WARNING,
         lease,
-        f"held by {spec.holder_identity}, which renewed it last at {renewed:%Y-%m-%dT%H:%M:%SZ}",
-        "a holder that renews it every 2 s: this one was killed, and the next pass takes it over after "
-        f"{spec.lease_duration_seconds or 0} s",
+        f"held by {holder}, which renewed it last at {renewed:%Y-%m-%dT%H:%M:%SZ}",
+        f"a holder that renews it every 2 s: this one was killed, and the next pass takes it over after {seconds} s",
         "nothing, if a pass follows; else see why none does (is the CronJob suspended?)",
     )
 

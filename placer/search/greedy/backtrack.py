@@ -111,13 +111,10 @@ class _Backtracking:
         # Most branches end by the number of pods alone, which costs no look at every class of the gang.
         if count >= self.gang.short and self._done():
             return True
-        if position == len(self.order) or self.effort.over:
+        if position == len(self.order) or not self._may_be_enough(position, count):
             return False
         index = self.order[position]
-        left = self.state.left(index)
-        if count + left + self.rest[position] < self.gang.short or (self.parted and not self._hopeful(position)):
-            return False
-        if left and self.state.queue_limit(index) > 0:
+        if self.state.left(index) and self.state.queue_limit(index) > 0:
             for node in self._nodes(index, first):
                 mark = self.state.mark()
                 self.state.take(index, [node], [1])
@@ -139,6 +136,11 @@ class _Backtracking:
         if self.state.neighbours is not None and self.state.neighbours.lenient:
             self.effort.looks -= sum(map(len, self.state.where.values()))  # all that is placed is looked at
         return self.state.stands(self.workloads)
+
+    def _may_be_enough(self, position: int, count: int) -> bool:
+        most = count + self.state.left(self.order[position]) + self.rest[position]
+        enough = most >= self.gang.short and not self.effort.over
+        return enough and (not self.parted or self._hopeful(position))
 
     def _hopeful(self, position: int) -> bool:
         sizes = self.state.dense.classes

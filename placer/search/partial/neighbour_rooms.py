@@ -314,25 +314,25 @@ class NeighbourRooms:
         """
         rows = self.neighbours
         keys = [each for alone, each in zip(rows.single, rows.domain, strict=True) if not alone]
-        repulsions, attractions, spreads = (
-            sorted({number for each in classes for number, *_ in table.get(each, ())})
-            for table in (self._repulsions, self._attractions, self._spreads)
-        )
-        counted = [(rows.repulsions[each].key, self._repelling[each]) for each in repulsions]
-        counted += [(rows.spreads[each].key, self._counted[each]) for each in spreads]
-        for each in attractions:
-            counted += zip(rows.attractions[each].keys, self._matching[each], strict=True)
+        counted = [(rows.domain[key], counts) for key, counts in self._counts_about(classes)]
+        spreads = [rows.spreads[each].counted for each in _about(classes, self._spreads)]
         closed = [shut for kind in {self._kinds[each] for each in classes} if (shut := rows.closed(kind)) is not None]
 
         def kind(node: int) -> tuple[object, ...]:
             found: list[object] = [int(each[node]) for each in keys]
-            for key, counts in counted:
-                place = int(rows.domain[key][node])
+            for domain, counts in counted:
+                place = int(domain[node])
                 found.append((int(counts.owners[place]), int(counts.matched[place])) if place >= 0 else None)
-            found += (bool(rows.spreads[each].counted[node]) for each in spreads)
-            return (*found, *self._confined.kind(node), *(bool(each[node]) for each in closed))
+            return (*found, *self._confined.kind(node), *(bool(each[node]) for each in (*spreads, *closed)))
 
         return kind
+
+    def _counts_about(self, classes: Collection[int]) -> Iterator[tuple[int, _Counts]]:
+        rows = self.neighbours
+        yield from ((rows.repulsions[each].key, self._repelling[each]) for each in _about(classes, self._repulsions))
+        yield from ((rows.spreads[each].key, self._counted[each]) for each in _about(classes, self._spreads))
+        for each in _about(classes, self._attractions):
+            yield from zip(rows.attractions[each].keys, self._matching[each], strict=True)
 
 
 class _Counts:
@@ -362,6 +362,11 @@ def _even(row: SpreadRow, held: _Counts) -> bool:
     there = (held.owners > 0) & (held.matched - fewest > row.skew)
     there[sorted(row.held)] |= held.matched[sorted(row.held)] - fewest > row.skew
     return not there.any()
+
+
+def _about(classes: Collection[int], by_class: Mapping[int, Sequence[tuple[int, bool, bool]]]) -> list[int]:
+    """Numbers of the rows that own or mean any of ``classes``."""
+    return sorted({number for each in classes for number, *_ in by_class.get(each, ())})
 
 
 def _by_class(

@@ -23,9 +23,8 @@ from placer.base.words import counted
 from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.reading.earlier_passes import HalfBoundGang, ready_without
-from placer.passes.cluster.reading.gang_record import MOST_BYTES, GangRecord, digests, record_bytes, shapes_of
+from placer.passes.cluster.reading.gang_record import MOST_BYTES, GangRecord, digests, mark, record_bytes, shapes_of
 from placer.passes.cluster.reading.rejections import back_off
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.snapshot import Identity
 from placer.problem import GroupKey, Instance, Key
 from placer.problem.outcome import Outcome

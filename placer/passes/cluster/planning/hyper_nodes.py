@@ -61,13 +61,14 @@ def plan_hyper_nodes(
         A name is taken by a HyperNode that is not ours, or the tree would be broken: all faults.
     """
     there = {_name(each): each for each in stored}
-    ours, others = _parted(stored)
-    gone = _gone(ours, wanted)
+    names, others = set(map(_name, wanted)), [each for each in stored if not _is_ours(each)]
+    gone = [each for each in stored if _is_ours(each) and _name(each) not in names]
     kept = others if prune else [*others, *gone]
     faults = [*_taken(wanted, there)] or _broken(others, kept, wanted, nodes, stale=bool(gone) and not prune)
     if faults:
         raise BadInstance(faults)
-    create, change = _differing(wanted, there)
+    create = tuple(each for each in wanted if _name(each) not in there)
+    change = tuple(each for each in wanted if _name(each) in there and not _same(each, there[_name(each)]))
     return HyperNodePlan(
         create=create,
         change=change,
@@ -75,26 +76,6 @@ def plan_hyper_nodes(
         remove=tuple(gone) if prune else (),
         left=() if prune else tuple(sorted(map(_name, gone))),
     )
-
-
-def _differing(
-    wanted: Sequence[Document], there: Mapping[str, Document]
-) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    create = tuple(each for each in wanted if _name(each) not in there)
-    known = (each for each in wanted if _name(each) in there)
-    return create, tuple(each for each in known if not _same(each, there[_name(each)]))
-
-
-def _gone(ours: Iterable[Document], wanted: Iterable[Document]) -> list[Document]:
-    names = set(map(_name, wanted))
-    return [each for each in ours if _name(each) not in names]
-
-
-def _parted(stored: Iterable[Document]) -> tuple[list[Document], list[Document]]:
-    parts: tuple[list[Document], list[Document]] = [], []
-    for each in stored:
-        parts[not _is_ours(each)].append(each)
-    return parts
 
 
 def _name(document: Document) -> str:

@@ -3,11 +3,15 @@
 Where one of a unit was never evicted, its room is not kept. Until all are made again, placeholder pods hold the room in
 the snapshot and replacements wait; then these are bound before anything else is decided. Nothing of this is written to
 the cluster.
+
+In the same way room is held for half-bound gangs that cannot be completed yet: coming first helps a gang only where all
+its missing pods fit at once. So those that fit now get placeholder pods, after all that can be completed, no more than
+the gang lacked when begun, and within its patience. Nothing is recorded for it, and other schedulers do not see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -16,15 +20,18 @@ from typing import Any
 import msgspec
 
 from placer.passes.cluster.planning.disruption_plan import made_again, owners
-from placer.passes.cluster.reading.earlier_passes import ROOM, BackOff, backing_off, changed, instance_in
+from placer.passes.cluster.reading.earlier_passes import ROOM, BackOff, Prepared, backing_off, changed, instance_in
 from placer.passes.cluster.reading.gang_record import Reservation, ReservedPod
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.problem import GroupKey, Instance, Key, PodState
+from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement
+from placer.problem.result import Reason, Result
+from placer.problem.what_if import without
 from placer.rules import verify
 from placer.search.numa.binding_order import aligned
 
-__all__ = ["ReservedRoom", "admitted", "placeholder", "with_reservations"]
+__all__ = ["ReservedRoom", "admitted", "with_reservations", "with_room_to_complete"]
 
 _ALIVE = (PodState.PENDING, PodState.BOUND)
 _WHY = "pods that were moved with it are not made again yet"
@@ -78,7 +85,7 @@ class _MovedUnit:
         return {key: BackOff(instance.pods[key].group or GroupKey("", *key), until, _WHY) for key in self.new}
 
     def placeholders(self) -> Iterator[bytes]:
-        return (placeholder(_stand_in(key, pod), pod.text, pod.node) for key, pod in self.pods.items())
+        return (_placeholder(_stand_in(key, pod), pod.text, pod.node) for key, pod in self.pods.items())
 
 
 def _stand_ins(reservations: Iterable[Reservation]) -> dict[Key, ReservedPod]:
@@ -126,7 +133,7 @@ def _runs(instance: Instance, key: Key | None) -> bool:
     return key is not None and key in instance.pods and instance.pods[key].state is PodState.BOUND
 
 
-def placeholder(name: Key, text: str | bytes, node: str) -> bytes:
+def _placeholder(name: Key, text: str | bytes, node: str) -> bytes:
     """A pod that holds room on a node for the pod with a text."""
     document = msgspec.json.decode(_pending(name, text))
     document["spec"]["schedulerName"] = ROOM
@@ -151,3 +158,77 @@ def admitted(instance: Instance, units: Iterable[Mapping[Key, str]]) -> Placemen
         if unit and not verify(instance, tried):
             found = tried
     return found
+
+
+# ----------------------------------------------------------------------------------------------------- room to complete
+
+#: Decides where the pending pods of an instance go.
+Decide = Callable[[Instance], Result]
+
+
+def with_room_to_complete(
+    snapshot: Snapshot, made: Prepared, decide: Decide, patience: float, now: datetime
+) -> tuple[Snapshot, Prepared, Mapping[GroupKey, Reason]]:
+    """Hold room for missing pods of half-bound gangs, where not all of them fit yet.
+
+    Returns both arguments with placeholders, and why these gangs wait, without their own placeholders.
+
+    Parameters
+    ----------
+    decide
+        The pass's own; asked only where other pods wait as well.
+    """
+    patient = _patient(made, patience, now)
+    others = {pod.key for pod in made.instance.pending} - made.first
+    if not patient or not others:
+        return snapshot, made, {}
+    held, reasons = _room(without(made.instance, others), patient, decide)
+    if not held:
+        return snapshot, made, {}
+    items = tuple(_placeholders(made.snapshot, held))
+    kept, found = (replace(each, items=(*each.items, *items)) for each in (snapshot, made.snapshot))
+    return kept, replace(made, snapshot=found, instance=instance_in(found)), reasons
+
+
+def _patient(made: Prepared, patience: float, now: datetime) -> set[GroupKey]:
+    half = made.half_bound.items()
+    return {key for key, each in half if each.missing and (now - each.since).total_seconds() < patience}
+
+
+def _placeholders(snapshot: Snapshot, held: Mapping[Key, str]) -> Iterator[bytes]:
+    texts, identities = snapshot.pod_texts(held), snapshot.identities
+    for key, node in sorted(held.items()):
+        yield _placeholder(Key(key.namespace, f"missing:{identities[key].uid}"), texts[key], node)
+
+
+def _room(
+    instance: Instance, gangs: Collection[GroupKey], decide: Decide
+) -> tuple[dict[Key, str], dict[GroupKey, Reason]]:
+    """Missing pods of gangs that fit after all that comes first, each with its node, and why the gangs cannot
+    complete.
+    """
+    first = decide(instance)
+    outcome = Outcome(instance, first.placement or Placement())
+    short = _short(outcome, gangs)
+    if not short:
+        return {}, {}
+    left = outcome.carried_out()
+    alone = without(left, {pod.key for pod in left.pending if pod.group not in short})
+    placement = decide(_elastic(alone, short)).placement or Placement()
+    short = _short(Outcome(alone, placement), short)  # where all has room after all, whoever decides finds it
+    held = {pod: node for pod, node in placement.node_of.items() if alone.pods[pod].group in short}
+    return held, {key: reason for key, reason in first.reasons.items() if key in short}
+
+
+def _short(outcome: Outcome, gangs: Collection[GroupKey]) -> set[GroupKey]:
+    groups = outcome.instance.groups
+    return {key for key in gangs if key in groups and not outcome.ready(groups[key])}
+
+
+def _elastic(instance: Instance, gangs: Collection[GroupKey]) -> Instance:
+    changed = {}
+    for key in gangs:
+        group = instance.groups[key]
+        policies = tuple(replace(each, size=1, min_sub_groups=0) for each in group.policies)
+        changed[key] = replace(group, min_member=group.placed_before, min_task_member={}, policies=policies)
+    return replace(instance, groups={**instance.groups, **changed})

@@ -183,7 +183,7 @@ class RuleChecks:
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
         self._relabelled: set[Key] = set()  # pods that were there before and have come to none
         self._around = _Around(instance)
-        self._version = 0  # of what is around
+        self.version = 0  #: it changes with every change by others
         self._call_rules = [rule for name, rule in RULES if name in _CALLS and name not in instance.policy.rules_off]
         self._calls_changed = False
 
@@ -192,11 +192,6 @@ class RuleChecks:
         return self._snapshot.without(_APART).objects()
 
     # ------------------------------------------------------------------------------------------------- what happens
-
-    @property
-    def version(self) -> int:
-        """A number that changes with every change by others."""
-        return self._version
 
     def stands(self, key: Key, node: str) -> None:
         """Note a pod of the instance that is on a node, from the beginning or now."""
@@ -214,7 +209,7 @@ class RuleChecks:
         if state is PodState.NOMINATED:
             return
         self._unread[key] = written
-        self._version += 1
+        self.version += 1
         self._aligned.came(key, written, node)
 
     def relabelled(self, key: Key, written: PodManifest, state: PodState) -> None:
@@ -226,7 +221,7 @@ class RuleChecks:
         self._calls_changed |= before is not None and before.app_group is not None
         self._drop(key)
         self._unread[key] = written
-        self._version += 1
+        self.version += 1
         if not has_come:
             self._relabelled.add(key)
 
@@ -241,7 +236,7 @@ class RuleChecks:
     def forget(self, key: Key) -> None:
         """Take back a pod that was never on its node."""
         self._drop(key)
-        self._version += 1
+        self.version += 1
         self._aligned.forget(key)
 
     def _drop(self, key: Key) -> None:
@@ -260,7 +255,7 @@ class RuleChecks:
             self._calls_changed = True
         known = self._instance.nodes
         if any(name not in known or known[name].labels != node.labels for name, node in nodes.items()):
-            self._version += 1
+            self.version += 1
             self._around.nodes_changed = True
 
     def _note(self, pod: Pod) -> None:
@@ -293,7 +288,7 @@ class RuleChecks:
         """A sentence on why gangs may not be bound now; None where these rules allow it."""
         pods = [self._instance.pods[bind.pod] for bind in binds]
         limited = list(filter(attrgetter("limited"), map(self._instance.groups.__getitem__, gangs)))
-        if limited or self._version or any(map(self._is_counted, pods)):
+        if limited or self.version or any(map(self._is_counted, pods)):
             self._read()
         return (
             self._aligned.refusal(binds)
@@ -322,7 +317,7 @@ class RuleChecks:
     def _neighbours_refusal(
         self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
     ) -> str | None:
-        if not self._version:
+        if not self.version:
             return None
         around = self._around
         if around.nodes_changed:

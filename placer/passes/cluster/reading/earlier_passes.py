@@ -3,7 +3,7 @@
 * Nodes that cool down get a taint (:mod:`placer.passes.cluster.reading.rejections`).
 * Half-bound gangs get the highest priority, for as many pods as when begun and no larger ones, so that owners gain
   nothing by additions (:mod:`placer.passes.cluster.reading.gang_record`).
-* Released pods count as bound (:mod:`placer.passes.cluster.reading.released`); the overdue make their gang half-bound.
+* Released pods (``--enforce gates``) count as bound; the overdue make their gang half-bound.
 * Room made by evictions is held by nominations to another scheduler, and once free its pods come first.
 * Pods that back off have a scheduling gate.
 
@@ -13,7 +13,7 @@ Nothing of this is written to the cluster.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -24,10 +24,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shape
-from placer.passes.cluster.reading.released import ReleasedPod, mark, released_pods
+from placer.passes.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, mark, shape
 from placer.passes.cluster.reading.snapshot import TAINT, Snapshot
-from placer.passes.cluster.reading.views import PodView, WorkloadKey, read_view
+from placer.passes.cluster.reading.views import NODE_FIELD, PodView, WorkloadKey, read_view
 from placer.problem import Group, GroupKey, Instance, Key, PodState, SubGroup
 from placer.problem.eligibility import REJECTED_BY
 from placer.problem.instance_builder import make_instance
@@ -41,6 +40,7 @@ __all__ = [
     "Change",
     "HalfBoundGang",
     "Prepared",
+    "ReleasedPod",
     "RoomState",
     "backing_off",
     "changed",
@@ -48,6 +48,7 @@ __all__ = [
     "marked",
     "prepared",
     "ready_without",
+    "released_pods",
 ]
 
 #: Scheduling gate of pods whose gang backs off, in the snapshot alone.
@@ -57,6 +58,8 @@ ROOM = "placer.dev-room-is-made"
 _HIGHEST = 2**31 - 1
 #: How long the scheduler of released pods has for them before their gang counts as half-bound.
 _BINDS_WITHIN = timedelta(seconds=30)
+
+_NAMED = NODE_FIELD.encode()
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -90,6 +93,14 @@ class BackOff(NamedTuple):
     group: GroupKey
     until: datetime | None
     why: str
+
+
+class ReleasedPod(NamedTuple):
+    """A pod that waits for its scheduler to bind it: its gang, its node, and whether that scheduler is placer."""
+
+    gang: GroupKey
+    node: str
+    ours: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +140,10 @@ def prepared(
     waiting = _added_since(instance, first, half) | waiting
     changes = _raised(instance, first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
-    if not changes:
-        return Prepared(found, instance, half, waiting, room, frozenset(_unbound(released)))
-    raised = changed(found, changes)
     come_first = frozenset(chain.from_iterable(first.values()))
-    return Prepared(raised, instance_in(raised), half, waiting, room, frozenset(_unbound(released)), come_first)
+    raised = changed(found, changes)
+    instance = instance_in(raised) if changes else instance
+    return Prepared(raised, instance, half, waiting, room, frozenset(_unbound(released)), come_first)
 
 
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
@@ -413,3 +423,23 @@ def _raise_group(apis: Container[str], group: dict[str, Any]) -> None:
 def _state_no_priority(item: dict[str, Any]) -> None:
     own = ("priorityClassName", "priority")
     item["spec"] = {key: value for key, value in (item.get("spec") or {}).items() if key not in own}
+
+
+def released_pods(snapshot: Snapshot, record: Mapping[GroupKey, GangRecord]) -> dict[Key, ReleasedPod]:
+    """Recorded pods that placer has released and that have no node yet."""
+    gangs = {digest: key for key, each in record.items() for digest in each.pods}
+    return dict(_released(snapshot, gangs)) if gangs else {}
+
+
+def _released(snapshot: Snapshot, gangs: Mapping[bytes, GroupKey]) -> Iterator[tuple[Key, ReleasedPod]]:
+    for item in snapshot.of_kind("Pod"):
+        if _NAMED not in item:
+            continue
+        pod = read_view(item, PodView)
+        node = pod.only_node
+        if node is None or not pod.waits or pod.spec.scheduling_gates:
+            continue
+        (digest,) = digests([mark(pod.metadata.uid, node)])
+        if digest in gangs:
+            ours = pod.spec.scheduler_name == snapshot.scheduler_name
+            yield pod.key, ReleasedPod(gangs[digest], node, ours)

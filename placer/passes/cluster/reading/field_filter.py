@@ -20,7 +20,7 @@ from placer.kube.base import FREE_TEXT, LEFT_OUT, MOST_TEXT, TEXT_BYTES, Metadat
 from placer.kube.kinds import KindInfo
 from placer.kube.manifests import UNREADABLE, object_refusal
 from placer.kube.marks import kept_annotations, kept_labels
-from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
+from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, schema_class, without_none
 from placer.passes.cluster.reading.views import ListMetadata, MetadataView, ObjectView, Page, read_view
 from placer.problem.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
 from placer.problem.neighbour_demand import EXCLUSIVE_ANNOTATIONS
@@ -310,7 +310,7 @@ def _struct(model: Any, name: str = "") -> Any:
     fields: list[tuple[str, Any, Any]] = [
         (field.encode_name, _kept(field.type), msgspec.UNSET) for field in fields_of(model)
     ]
-    if issubclass(model, Metadata):
+    if issubclass(schema_class(model), Metadata):
         fields = [each for each in fields if each[0] not in ("annotations", "managedFields")]
         fields.append(("annotations", dict[str, str] | None, msgspec.UNSET))
         fields.append(("resourceVersion", msgspec.Raw, msgspec.UNSET))

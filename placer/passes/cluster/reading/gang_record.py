@@ -47,6 +47,7 @@ __all__ = [
     "UnansweredPods",
     "digests",
     "fitted",
+    "mark",
     "packed",
     "read_record",
     "record_bytes",
@@ -223,6 +224,14 @@ class RecordedGangs:
 def digests(uids: Iterable[str]) -> frozenset[bytes]:
     """Digests of uids."""
     return frozenset(blake2b(uid.encode(), digest_size=_BYTES).digest() for uid in uids)
+
+
+def mark(uid: str, node: str) -> str:
+    """The text whose digest is recorded for a pod that is released for a node.
+
+    A tenant can write the same affinity, and would have room held: so it has both uid and node.
+    """
+    return f"{uid} {node}"
 
 
 def shape(requests: Mapping[str, int]) -> bytes:

@@ -15,8 +15,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from placer.passes.cluster.reading.client import Server, listed
-from placer.passes.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests
-from placer.passes.cluster.reading.released import mark
+from placer.passes.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, digests, mark
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.views import OF_THE_POD, PodView, Rejection, WorkloadKey, read_view
 from placer.problem import ANY_SCHEDULER, Key

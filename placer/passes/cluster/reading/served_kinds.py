@@ -6,7 +6,7 @@ So an incomplete answer, by ``/readyz`` and each group's resources, ends the pas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -58,11 +58,7 @@ class ServedKinds:
     def places(self, info: KindInfo) -> Iterator[tuple[str, str]]:
         """Group and version in which a kind is read; of several versions the one that the server prefers."""
         for group in info.groups:
-            if not group:
-                yield group, info.versions[0]
-                continue
-            served = (each for each in self._versions.get(group, ()) if each in info.versions)
-            version = next((each for each in served if self.serves(group, each, info.plural)), None)
+            version = self._preferred(info, group, lambda each: each in info.versions) if group else info.versions[0]
             if version is not None:
                 yield group, version
 
@@ -70,11 +66,13 @@ class ServedKinds:
         """Group and preferred version of a kind that is served in unread versions alone."""
         groups = {group for group, _ in self.places(info)}
         for group in info.groups:
-            if group and group not in groups:
-                others = (each for each in self._versions.get(group, ()) if each not in info.versions)
-                version = next((each for each in others if self.serves(group, each, info.plural)), None)
-                if version is not None:
-                    yield group, version
+            version = self._preferred(info, group, lambda each: each not in info.versions)
+            if version is not None and group not in groups:
+                yield group, version
+
+    def _preferred(self, info: KindInfo, group: str, among: Callable[[str], bool]) -> str | None:
+        served = filter(among, self._versions.get(group, ()))
+        return next((each for each in served if self.serves(group, each, info.plural)), None)
 
     def version_of(self, group: str, plural: str) -> str | None:
         """The version in which a group has a resource of an unread kind; None where it has none."""

@@ -13,9 +13,8 @@ from contextlib import suppress
 
 from placer.base.errors import ClusterError
 from placer.passes.cluster.reading.client import Follower
-from placer.passes.cluster.reading.gang_record import RecordedGangs, UnansweredPods, digests
+from placer.passes.cluster.reading.gang_record import RecordedGangs, UnansweredPods, digests, mark
 from placer.passes.cluster.reading.rejections import failed_selector, rejection_of
-from placer.passes.cluster.reading.released import mark
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection, read_view
 from placer.passes.cluster.reading.watch import Enough, Watch, is_up_to

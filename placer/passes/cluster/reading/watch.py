@@ -97,32 +97,19 @@ class Watch:
         selector: str = "",
         hurried: bool = False,
     ) -> None:
-        self._server, self.path, self._version, self._count = server, path, version, count
-        self._window, self._heard, self._selector, self._hurried = window, time.monotonic(), selector, hurried
+        self._server, self.path, self._count = server, path, count
+        self.version = version  #: up to which everything was handed over, at least
+        self._window, self._selector, self._hurried = window, selector, hurried
+        self.heard = time.monotonic()  #: of the last event, bookmark, list, or complete answer
         self._happened, self._replaced = happened, replaced
         self._over = threading.Event()
         self._shut: Callable[[], None] = lambda: None
         self._came = threading.Condition()  # guards the version
         self._anew = self._listed_anew = False  # whether to open it, or take the list, again
-        self._lost: float | None = time.monotonic()
+        self.lost: float | None = time.monotonic()  #: since when nothing is read; None while it is open
         self._open_since = time.monotonic()
         self.trouble = "it has not begun"  #: why nothing is read, while that is so
         self._thread = threading.Thread(target=self._work, name=f"watch {path}", daemon=True)
-
-    @property
-    def lost(self) -> float | None:
-        """``time.monotonic()`` since which nothing is read; None while the watch is open."""
-        return self._lost
-
-    @property
-    def version(self) -> str:
-        """The resourceVersion up to which everything was handed over, at least."""
-        return self._version
-
-    @property
-    def heard(self) -> float:
-        """``time.monotonic()`` of the last event, bookmark, list, or complete answer."""
-        return self._heard
 
     def start(self) -> None:
         """Begin."""
@@ -190,12 +177,12 @@ class Watch:
     def reaches(self, version: str, seconds: float) -> bool:
         """Whether everything up to a version is heard within some seconds."""
         with self._came:
-            return self._came.wait_for(lambda: self._over.is_set() or is_up_to(self._version, version), seconds)
+            return self._came.wait_for(lambda: self._over.is_set() or is_up_to(self.version, version), seconds)
 
     def _comes_up_to(self, version: str) -> bool:
         before = None
-        while before != self._version:
-            before = self._version
+        while before != self.version:
+            before = self.version
             if self.reaches(version, _PATIENCE):
                 return True
         return False
@@ -206,7 +193,7 @@ class Watch:
 
     def _heard_up_to(self, version: str) -> None:
         with self._came:
-            self._version, self._heard = version, time.monotonic()
+            self.version, self.heard = version, time.monotonic()
             self._came.notify_all()
 
     def _work(self) -> None:
@@ -231,14 +218,14 @@ class Watch:
 
     def _lose(self, trouble: str) -> None:
         self.trouble = trouble
-        if self._lost is None:
-            self._lost = time.monotonic()
+        if self.lost is None:
+            self.lost = time.monotonic()
 
     def _parameters(self) -> dict[str, str]:
         parameters = {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._version,
+            "resourceVersion": self.version,
             "timeoutSeconds": str(_WINDOW if self._hurried else self._window),
         }
         if self._selector:
@@ -259,14 +246,14 @@ class Watch:
         if not anything and time.monotonic() - self._open_since < _QUIET:
             raise ClusterError("the server ended the watch at once")
         if not self._anew:  # it came to its end whole: the server had nothing else to say, as of a quiet kind
-            self._heard = time.monotonic()
+            self.heard = time.monotonic()
         if self._hurried:  # a server may have a bookmark for each at once
             self._over.wait(self._open_since + _SHORTEST - time.monotonic())
         return True
 
     def _opened(self, shut: Callable[[], None]) -> None:
         self._shut = shut
-        self._lost, self._open_since = None, time.monotonic()
+        self.lost, self._open_since = None, time.monotonic()
         if self._over.is_set() or self._anew:
             shut()
 
@@ -279,7 +266,7 @@ class Watch:
             raise ClusterError(self.trouble)
         if event.type != "BOOKMARK":
             self._happened(event.type, bytes(event.object))
-        self._heard_up_to(seen.metadata.resource_version or self._version)
+        self._heard_up_to(seen.metadata.resource_version or self.version)
 
     def _list(self) -> None:
         decode = msgspec.json.Decoder(_Listing).decode

@@ -121,14 +121,7 @@ class PatientWriter:
 
     def __init__(self, breaker: Breaker, until: float, sleep: Callable[[float], None] = time.sleep) -> None:
         self._breaker, self._until, self._sleep = breaker, until, sleep
-
-    def now(self) -> datetime:
-        """The time by the server's clock."""
-        return self._breaker.now()
-
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
-        """Ask for something."""
-        return self._breaker.get(path, parameters)
+        self.now, self.get = breaker.now, breaker.get
 
     def send(self, method: str, path: str, body: object = None, **options: Unpack[SendOptions]) -> Response:
         """Write something; 429 is the answer only where no time is left.

@@ -75,12 +75,7 @@ def write_record(
 
 
 def _written(
-    server: Writer,
-    namespace: str,
-    name: str,
-    before: RecordedGangs,
-    wanted: RecordedGangs,
-    data: Mapping[str, str],
+    server: Writer, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs, data: Mapping[str, str]
 ) -> RecordedGangs:
     trouble, version, until = "", before.version, time.monotonic() + _LONGEST
     for pause in (*_PAUSES, _LONGEST):  # none after the last try
@@ -91,32 +86,20 @@ def _written(
                 return replace(wanted, version=written)
             trouble, wait = f"{answer.status} {answer.message}", max(filter(None, (pause, answer.again_after)))
             if answer.status in _IN_DOUBT and (version or answer.status != 404):
-                there = _unless_anothers(read_record(server, namespace, name), namespace, name, before, wanted)
-                if _says(there, wanted):
-                    return replace(wanted, version=there.version)
+                there = read_record(server, namespace, name)
                 version = there.version
+                if _says(there, wanted):
+                    return replace(wanted, version=version)
+                if not _says(there, before):
+                    raise _refused(namespace, name, "another has written it meanwhile")
             elif answer.status not in _AGAIN:
                 break
         except Unanswered as error:
             trouble = str(error)
-        if not _waited(wait, until):
+        if time.monotonic() + wait > until:
             break  # to ask earlier than the server wants would not help
+        time.sleep(wait)
     raise _refused(namespace, name, trouble)
-
-
-def _waited(seconds: float, until: float) -> bool:
-    goes = time.monotonic() + seconds <= until
-    if goes:
-        time.sleep(seconds)
-    return goes
-
-
-def _unless_anothers(
-    there: RecordedGangs, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs
-) -> RecordedGangs:
-    if not (_says(there, before) or _says(there, wanted)):
-        raise _refused(namespace, name, "another has written it meanwhile")
-    return there
 
 
 def _refused(namespace: str, name: str, trouble: str) -> ClusterError:

@@ -60,10 +60,6 @@ class NoElection:
     left: float = math.inf
 
 
-class _Lost(Exception):
-    pass
-
-
 class _Trouble(Exception):
     pass
 
@@ -167,7 +163,7 @@ class LeaderElector:
         """Give the Lease back, so that the next leader need not wait; whether that is certain."""
         if self._renewed_at is None:
             return False
-        self._renewed_at, self._trouble = None, "it was released"
+        self._lose("it was released")
         try:
             for _ in range(2):
                 if _holder(self._record) != self.identity:
@@ -206,8 +202,6 @@ class LeaderElector:
         while not over.wait(self._options.retry_period) and self.lost is None:
             try:
                 self._renew()
-            except _Lost as lost:
-                self._renewed_at, self._trouble = None, str(lost)
             except (ClusterError, _Trouble) as error:
                 self._trouble = str(error)
 
@@ -216,14 +210,19 @@ class LeaderElector:
         answer = self._put(self._spec(self._record["spec"]))
         if answer.status == _CONFLICT:  # one of our own whose answer got lost, or another client wrote to it
             if not self._look() or self.holder != self.identity:
-                raise _Lost(f"{self.holder or 'another client'} has taken it")
+                self._lose(f"{self.holder or 'another client'} has taken it")
+                return
             answer = self._put(self._spec(self._record["spec"]))
         if answer.status == 404:
-            raise _Lost("it was deleted")
+            self._lose("it was deleted")
+            return
         if answer.status != 200:
             raise _Trouble(f"{answer.status} {answer.message}")
         self._observe(answer)
         self._renewed_at, self._trouble = began, "no renewal was answered"
+
+    def _lose(self, why: str) -> None:
+        self._renewed_at, self._trouble = None, why
 
     def _expires(self) -> float:
         said = float(self._record["spec"].get("leaseDurationSeconds") or self._options.duration)

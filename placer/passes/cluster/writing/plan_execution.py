@@ -141,20 +141,18 @@ def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Eve
                 break
 
 
+@dataclass(eq=False)
 class _Execution:
-    def __init__(
-        self,
-        server: Breaker,
-        cache: SchedulerCache,
-        instance: Instance,
-        settings: BindingOptions,
-        stop: threading.Event,
-        elector: LeaderElector | NoElection,
-        answered: Callable[[], None],
-        gives_way: Callable[[], str | None],
-    ) -> None:
-        self._server, self._cache, self._instance, self._settings = server, cache, instance, settings
-        self._stop, self._elector, self._answered, self._gives_way = stop, elector, answered, gives_way
+    _server: Breaker
+    _cache: SchedulerCache
+    _instance: Instance
+    _settings: BindingOptions
+    _stop: threading.Event
+    _elector: LeaderElector | NoElection
+    _answered: Callable[[], None]
+    _gives_way: Callable[[], str | None]
+
+    def __post_init__(self) -> None:
         self._tasks: SimpleQueue[tuple[BatchOutcome, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[BatchOutcome, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
