@@ -13,8 +13,7 @@ from minizinc_text import names, numbers, sets, table
 
 from placer.base.quantity import CPU, Resources
 from placer.problem import Instance, Pod
-from placer.problem.numa import NumaContainer, NumaNode, Stage
-from placer.problem.numa.numa_values import HUGE_PAGES, UNKNOWN, is_device
+from placer.problem.numa import HUGE_PAGES, UNKNOWN, NumaContainer, NumaNode, Stage, is_device
 
 __all__ = ["numa_lines"]
 

@@ -24,10 +24,10 @@ from placer.lab.policies.network_aware import Overhead
 from placer.lab.policies.volcano.jobs import TOP, HyperNodesInfo, Wanted, read_jobs
 from placer.lab.policies.volcano.topology import TopologyAware, TopologyWeights
 from placer.problem import Instance
+from placer.problem.network_objects import ALGORITHMS
 from placer.problem.placement import Placement
 from placer.problem.reading import read
 from placer.problem.result import Result, Verdict
-from placer.problem.workload_sorts import ALGORITHMS
 from placer.rules import verify
 from placer.rules.scoring import score
 from tests.problem.test_workload_sorts import TABLE

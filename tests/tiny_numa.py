@@ -11,8 +11,7 @@ from random import Random
 
 from placer.base.quantity import CPU, Resources
 from placer.problem import Instance, Node, Pod, PodState
-from placer.problem.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.problem.numa.numa_values import UNKNOWN
+from placer.problem.numa import UNKNOWN, NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import GPU
 

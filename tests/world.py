@@ -42,7 +42,7 @@ from placer.problem.neighbours import (
     PodSelector,
     SpreadLimit,
 )
-from placer.problem.network_topologies import areas_of
+from placer.problem.network_objects import areas_of
 from placer.problem.numa import NumaDemand, NumaNode, Stage
 
 GPU = "nvidia.com/gpu"

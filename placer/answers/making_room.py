@@ -349,7 +349,7 @@ class _Preemption:
                     if self.domains is None
                     else ("placer.search.preempt.emptying:empty", self.domains)
                 )
-                options = SearchOptions(None if left is None else deadline.left, None, self.workers, self.seed)
+                options = SearchOptions(deadline, workers=self.workers, seed=self.seed)
                 process = run_apart(target, (self.instance, *asked, options), self._hear, deadline)
                 self.findings += process.findings("preempt")
                 ended = process.termination

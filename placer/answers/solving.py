@@ -312,9 +312,8 @@ class _SolveCall:
             until = Deadline(until.at - self._reserve(self.hint))
         if until.left < LEAST_SECONDS:
             return Termination.TIME
-        options = SearchOptions(
-            until.wait, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
-        )
+        work = math.inf if self.work_limit is None else self.work_limit
+        options = SearchOptions(until, work, self.workers, self.seed, self.hint, self.milp_solver, self.executor)
         heard, enough = partial(incumbent.on_event, method=name), None if self.meanwhile is None else self._enough
         ended = run_apart(SEARCH[name], (self.dense, options), heard, until, enough)
         self.seconds["solve"] += time.monotonic() - start
@@ -396,11 +395,11 @@ class _SolveCall:
         from placer.search.numa.creation_order import swap_towards_creation_order
 
         start = time.monotonic()
-        left = self._limit.left / 2
-        if left <= 0:
+        until = self._limit.part(0.5)
+        if until.over:
             return
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
-        incumbent.replace(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))
+        incumbent.replace(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, until))
         self.seconds["solve"] += time.monotonic() - start
 
     def _placement(self, solution: Solution) -> Placement:

@@ -13,6 +13,7 @@ from itertools import islice, permutations, product
 from typing import TYPE_CHECKING
 
 from placer.arrays.solution import IntArray
+from placer.arrays.symmetry import grouped
 
 if TYPE_CHECKING:
     from placer.arrays.numa import DenseNuma
@@ -88,9 +89,7 @@ def affinity_order(
     in an order that is kept where possible. ``numa``: kubelets that must admit the pods in the order, too (C10); those
     of each node are given in one that they admit.
     """
-    places: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for place, entry in enumerate(entries):
-        places[entry].append(place)
+    places = grouped(range(len(entries)), entries.__getitem__)
     units = list(places)
     ordered = list(units)
     for part in _parts(rows, units, numa):
@@ -164,9 +163,7 @@ def _mixed_nodes(
     rows: Sequence[Attraction], units: Sequence[tuple[int, int]], numa: DenseNuma | None
 ) -> list[list[int]]:
     asking = {index for row in rows for index in row.owners}
-    places: dict[int, list[int]] = defaultdict(list)
-    for place in sorted(_aligned(units, numa)):
-        places[units[place][1]].append(place)
+    places = grouped(sorted(_aligned(units, numa)), lambda place: units[place][1])
     return [here for here in places.values() if len(here) > 1 and any(units[place][0] in asking for place in here)]
 
 

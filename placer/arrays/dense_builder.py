@@ -24,6 +24,7 @@ from placer.arrays.model import (
 from placer.arrays.network import read_network
 from placer.arrays.numa import DenseNuma, read_numa
 from placer.arrays.solution import BoolArray, IntArray
+from placer.arrays.symmetry import grouped
 from placer.problem import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
 from placer.problem.numa import NumaDemand
 from placer.problem.placement import Placement
@@ -163,9 +164,7 @@ class _DenseBuilder:
     def _add_group(self, group: Group, pods: Sequence[Pod]) -> None:
         index = len(self.groups)
         first_class, first_sub = len(self.classes), len(self.sub_groups)
-        by_sub: dict[int, list[Pod]] = defaultdict(list)
-        for pod in pods:
-            by_sub[-1 if pod.sub_group is None else pod.sub_group].append(pod)
+        by_sub = grouped(pods, lambda pod: -1 if pod.sub_group is None else pod.sub_group)
         for position, members in sorted(by_sub.items()):
             begin = len(self.classes)
             self._add_classes(index, -1 if position < 0 else len(self.sub_groups), members)

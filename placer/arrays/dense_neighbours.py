@@ -19,6 +19,7 @@ import numpy as np
 
 from placer.arrays.affinity_orders import Attraction, affinity_order, joined_classes
 from placer.arrays.solution import BoolArray, IntArray
+from placer.arrays.symmetry import grouped
 from placer.arrays.units import Confinement, Exclusion, StandingUnits
 from placer.problem import Instance, Key, Pod, PodState
 from placer.problem.neighbours import AffinityTerm, DomainUnit, Neighbours, SpreadLimit
@@ -518,16 +519,14 @@ class _Closing:
 
 class _KindClasses:
     def __init__(self, signatures: Mapping[Signature, int], kinds: Sequence[int]) -> None:
-        classes: dict[int, list[int]] = defaultdict(list)
-        for index, kind in enumerate(kinds):
-            classes[kind].append(index)
+        classes = grouped(range(len(kinds)), kinds.__getitem__)
         self._owners: dict[tuple[object, bool], list[int]] = defaultdict(list)
         self._meant: dict[tuple[str, int, bool], list[int]] = defaultdict(list)
         for (asked, meant, running), kind in signatures.items():
             for each in (*asked.anti_affinity, *asked.spread, asked.affinity, *asked.units, *asked.jobs):
-                self._owners[each, running] += classes[kind]
+                self._owners[each, running] += classes.get(kind, ())
             for name, number in meant:
-                self._meant[name, number, running] += classes[kind]
+                self._meant[name, number, running] += classes.get(kind, ())
 
     def owners(self, *asked: object, running: bool = False) -> tuple[int, ...]:
         return tuple(sorted({index for each in asked for index in self._owners.get((each, running), ())}))
@@ -546,10 +545,7 @@ T = TypeVar("T")
 
 
 def _by_number(numbers: Mapping[T, int]) -> dict[int, list[T]]:
-    found: dict[int, list[T]] = defaultdict(list)
-    for thing, number in numbers.items():
-        found[number].append(thing)
-    return found
+    return grouped(numbers, numbers.__getitem__)
 
 
 def _numbered(things: Iterable[T]) -> dict[T, int]:

@@ -164,6 +164,10 @@ class Domains:
         before = np.concatenate((np.zeros(1, dtype=values.dtype), np.cumsum(values)))
         return before[self.end] - before[self.begin]
 
+    def within(self, domain: int, other: int) -> bool:
+        """Whether a domain is another one, or lies below it."""
+        return bool(self.begin[other] <= self.begin[domain] and self.end[domain] <= self.end[other])
+
     def common(self, leaf: int, last: int) -> int:
         """Smallest domain at or above ``leaf`` that holds a node."""
         domain = leaf
@@ -301,6 +305,35 @@ class Dense:
                 return ()
             top &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
         return tuple(int(domain) for domain in np.flatnonzero(top))
+
+    def free_beside(self, pods: Counts) -> IntArray:
+        """Room that some placed pods leave, as ``free``; below 0 where they do not fit."""
+        free = self.free.copy()
+        for (index, node), count in pods.items():
+            free[node] -= self.classes[index].request * count
+        return free
+
+    def queued(self, pods: Iterable[tuple[int, int]]) -> list[int]:
+        """Per queue row the amount of some pods, given as (class, pods)."""
+        taken = [0] * len(self.queue_rows)
+        for index, count in pods:
+            for row, amount in self.rows_of[index]:
+                taken[row] += amount * count
+        return taken
+
+    def each_pod(self, classes: Iterable[int]) -> Iterator[int]:
+        """The class of each pod of some classes, one after another."""
+        return (index for index in classes for _ in range(self.classes[index].size))
+
+    def weight_of(self, classes: Iterable[int]) -> int:
+        """Weight of all pods of some classes."""
+        return sum(self.classes[index].weight * self.classes[index].size for index in classes)
+
+    def scopes_of(self, index: int) -> list[int]:
+        """Scopes of the pods of a class: of their group, then of their subgroup."""
+        one = self.classes[index]
+        group = self.groups[one.group].scope
+        return [group] if one.sub_group < 0 else [group, self.sub_groups[one.sub_group].scope]
 
     def anchor(self, scope: int) -> int | None:
         """Smallest domain that holds the running pods of a scope; None where none runs."""

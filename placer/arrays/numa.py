@@ -195,7 +195,7 @@ class DenseNuma:
             found.append((nodes, which, rooms))
         return found
 
-    def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, tuple[Units, ...]]) -> DenseNuma:
+    def only(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, tuple[Units, ...]]) -> DenseNuma:
         """The same over some nodes and classes, in that order; classes may repeat.
 
         ``held``: node, by its number *there*, to new pods that stay.

@@ -17,9 +17,16 @@ from itertools import accumulate, combinations
 from operator import or_
 from typing import NamedTuple
 
-from placer.problem.numa import NumaDemand, NumaNode
-from placer.problem.numa.kubelet_replay import MOST_ALIGNED, Alignment, aligned_resources, alignments_of, lowest_set
-from placer.problem.numa.numa_values import UNKNOWN
+from placer.problem.numa import (
+    MOST_ALIGNED,
+    UNKNOWN,
+    Alignment,
+    NumaDemand,
+    NumaNode,
+    aligned_resources,
+    alignments_of,
+    lowest_set,
+)
 
 __all__ = ["PackedKubelet", "State", "Unit", "Units", "packed_kubelets"]
 

@@ -8,6 +8,7 @@ nothing; others are ``PodClass`` and its ``shape`` (:mod:`placer.arrays`), bundl
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,6 +29,7 @@ __all__ = [
     "grouped",
     "partition",
     "partition_rows",
+    "slots_of",
 ]
 
 
@@ -46,6 +48,20 @@ def grouped(things: Iterable[Thing], signature: Callable[[Thing], Signature]) ->
     found: dict[Signature, list[Thing]] = {}
     for thing in things:
         found.setdefault(signature(thing), []).append(thing)
+    return found
+
+
+def slots_of(entries: Iterable[tuple[Signature, Thing, int]]) -> defaultdict[Signature, list[Thing]]:
+    """Key to its things, each as often as it is counted.
+
+    Examples
+    --------
+    >>> dict(slots_of([("a", 7, 2), ("b", 7, 1), ("a", 9, 1)]))
+    {'a': [7, 7, 9], 'b': [7]}
+    """
+    found: defaultdict[Signature, list[Thing]] = defaultdict(list)
+    for key, thing, count in entries:
+        found[key] += [thing] * count
     return found
 
 

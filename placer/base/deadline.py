@@ -1,4 +1,4 @@
-"""A moment by which work is to be over."""
+"""How long work may take: until a moment, or so much of it."""
 
 from __future__ import annotations
 
@@ -102,6 +102,62 @@ class AskedDeadline(Deadline):
 
 #: Where nothing limits the time.
 NEVER = Deadline()
+
+
+@dataclass
+class Budget:
+    """How long a search may take: until a deadline, and so much deterministic work, ``most`` with what is spent.
+
+    ``idle``: seconds from the beginning, or the last :meth:`renew`, after which it is over; they cut no single step.
+    ``above``: the budget that this one is a part of, for which what is spent here counts, too.
+
+    Examples
+    --------
+    >>> whole = Budget(most=10.0)
+    >>> whole.part(0.5).spend(4.0)
+    >>> whole.work, whole.over
+    (6.0, False)
+    """
+
+    deadline: Deadline = NEVER
+    most: float = math.inf
+    idle: float = math.inf
+    above: Budget | None = None
+
+    def __post_init__(self) -> None:
+        self.spent, self._whole, self._since = 0.0, self.most, time.monotonic()
+        self._limit = self.most if self.above is None else self.above.work
+
+    @property
+    def seconds(self) -> float:
+        """Seconds left."""
+        return self.deadline.left
+
+    @property
+    def work(self) -> float:
+        """Work left."""
+        return self.most - self.spent
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left of one or the other."""
+        late = self.idle < math.inf and time.monotonic() > self._since + self.idle
+        return late or self.work <= 0 or self.deadline.over
+
+    def spend(self, work: float) -> None:
+        """Count work that was done."""
+        self.spent += work
+        if self.above is not None:
+            self.above.spend(work)
+
+    def part(self, share: float = 1.0, *, work: float = math.inf, idle: float = math.inf) -> Budget:
+        """A share of what is left, of work no more than so much."""
+        deadline = self.deadline if share == 1.0 else self.deadline.part(share)
+        return Budget(deadline, min(self.work * share, work), idle, self)
+
+    def renew(self) -> None:
+        """Have as much work and idle time again as at the beginning, within what it is a part of."""
+        self.most, self._since = min(self._limit, max(self.most, self.spent + self._whole)), time.monotonic()
 
 
 class OutOfTime(BaseException):

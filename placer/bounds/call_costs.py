@@ -63,7 +63,6 @@ class CallCosts:
 
     @cached_property
     def _beside_running(self) -> dict[int, int]:
-        """Each pod on the best node for it alone."""
         cost, workloads = self.network.cost, self.network.workloads
         slope = np.zeros((len(workloads), len(cost)), dtype=np.int64)
         saved: dict[int, IntArray] = {}

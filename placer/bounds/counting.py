@@ -71,8 +71,6 @@ class _FractionalItems:
 
 
 class _VolumeBounds:
-    """Bounds on placed and admitted weight by the measure that gives the least."""
-
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.shapes = alone, alone.shapes
         self._alive: BoolArray = np.zeros(len(self.shapes.weight), dtype=bool)
@@ -89,7 +87,6 @@ class _VolumeBounds:
         self._after: tuple[Reached, FloatArray] = (), self.room.astype(np.float64)
 
     def _measures(self) -> Iterable[RoomMeasure]:
-        """Only pieces of sizes that leave a rest on some node are measured."""
         masks = frozenset(self.shapes.mask[self._alive].tolist())
         if masks:
             for resource in range(self.shapes.request.shape[1]):
@@ -100,11 +97,11 @@ class _VolumeBounds:
                     if (free % size).any():
                         yield RoomMeasure(resource, size, masks)
 
-    def admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
+    def most_admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
         """Most need weight of groups of a priority, and the argument; ``reached``: placed weight of others."""
         return self._most(self._groups_of(priority), reached)
 
-    def placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:
+    def most_placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:
         return self._most(self._pods_of(priority), reached)
 
     def _groups_of(self, priority: int) -> _FractionalItems:
@@ -148,13 +145,13 @@ class _VolumeBounds:
         found = min(total, _most_weight(items.weights, items.costs[:, best], max(0, left)))
         return found, "volume" if self.measures[best].size == 1 else "counting"
 
-    def fewest(self, bins: _Bins, reached: Mapping[int, int]) -> int:
+    def fewest_bins(self, bins: _Bins, reached: Mapping[int, int]) -> int:
         taken = self.room - self._left(tuple(reached.items()))
-        says = [bins.fewest(measure, float(asked)) for measure, asked in enumerate(taken)]
+        says = [bins.fewest_for(measure, float(asked)) for measure, asked in enumerate(taken)]
         if not any(says):
             return 0
         best = int(np.argmax(says))
-        return bins.fewest(best, self._least_costs(reached, best))
+        return bins.fewest_for(best, self._least_costs(reached, best))
 
     def _least_costs(self, reached: Mapping[int, int], measure: int) -> int:
         total = 0
@@ -167,7 +164,6 @@ class _VolumeBounds:
         return total
 
     def _left(self, reached: Reached) -> FloatArray:
-        """Room by each measure; asked for one priority after another, each time with those before it."""
         known, left = self._after
         if not reached or reached[: len(known)] != known:
             known, left = (), self.room.astype(np.float64)
@@ -234,21 +230,19 @@ class _Bins:
     def of(cls, whole: IntArray, rooms: IntArray) -> _Bins:
         return cls(whole - rooms.sum(axis=1), np.cumsum(-np.sort(-rooms, axis=1), axis=1))
 
-    def fewest(self, measure: int, asked: float) -> int:
+    def fewest_for(self, measure: int, asked: float) -> int:
         sums, left = self.inside[measure], asked - int(self.outside[measure])
         return min(int(np.searchsorted(sums, left)) + 1, len(sums)) if left > 0 else 0
 
 
 class _OpenedBounds:
-    """Fewest empty nodes, and empty domains, that hold so much placed weight; ``volume`` has no daemons."""
-
     def __init__(self, volume: _VolumeBounds) -> None:
         self.volume, self.dense = volume, volume.alone.dense
         self._last: dict[str, tuple[dict[int, int] | None, int]] = {}
 
-    def least(self, name: str, reached: dict[int, int]) -> int:
+    def fewest_opened(self, name: str, reached: dict[int, int]) -> int:
         if self._last.get(name, (None, 0))[0] != reached:
-            self._last[name] = reached, sum(self.volume.fewest(bins, reached) for bins in self._bins[name])
+            self._last[name] = reached, sum(self.volume.fewest_bins(bins, reached) for bins in self._bins[name])
         return self._last[name][1]
 
     @cached_property
@@ -268,8 +262,6 @@ class _OpenedBounds:
 
 
 class _MinimisedBounds:
-    """Least values with every pod placed that can be."""
-
     def __init__(self, alone: StandaloneLimits) -> None:
         self.alone, self.dense = alone, alone.dense
         self.sizes: list[int] = alone.sizes.tolist()
@@ -379,9 +371,6 @@ class _MinimisedBounds:
         return total
 
     def _measures(self) -> Iterator[tuple[int, IntArray]]:
-        """Per resource the amount, per size the number of pods of at least that size, pods of which no two share a
-        host, and pods that are spread over hosts.
-        """
         yield from self.alone.neighbours.apart(None, self.alone.sizes)
         yield from self.alone.neighbours.spread_out(self.alone.sizes)
         shapes = self.alone.shapes
@@ -484,14 +473,14 @@ def _opened(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -
     name, _ = counting.dense.criteria[criterion]
     if name in ("packedHyperNodes", "packedNodes") and counting.opened is not None:
         reached = placed_before(counting.dense.criteria, before)
-        yield NamedBound(criterion, counting.opened.least(name, reached), "counting", before)
+        yield NamedBound(criterion, counting.opened.fewest_opened(name, reached), "counting", before)
 
 
 def _left(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
     name, priority = counting.dense.criteria[criterion]
     reached = placed_before(counting.dense.criteria, before)
     if priority is not None and any(reached.values()):
-        most = counting.volume.admitted if name == "admitted" else counting.volume.placed
+        most = counting.volume.most_admitted if name == "admitted" else counting.volume.most_placed
         bound, by = most(priority, reached)
         if bound < most(priority, {})[0]:
             yield NamedBound(criterion, bound, by, before)
@@ -509,12 +498,12 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
     counting, found = counting_of(dense), []
     for criterion, (name, priority) in enumerate(dense.criteria):
         if priority is not None:
-            most = counting.volume.admitted if name == "admitted" else counting.volume.placed
+            most = counting.volume.most_admitted if name == "admitted" else counting.volume.most_placed
             bound, by = most(priority, {})
         else:
             bound, by = _standing(counting, name), "counting"
         found.append(NamedBound(criterion, bound, by))
-    bound, by = counting.volume.placed(None, {})
+    bound, by = counting.volume.most_placed(None, {})
     return (*found, NamedBound(None, bound, by))
 
 

@@ -63,8 +63,8 @@ class NodeClasses:
         self.of_kind: IntArray = np.full(len(shapes.nodes), -1, dtype=np.int64)
         for number, kinds in enumerate(parts):
             self.of_kind[kinds] = number
-        self.room = self.sums(shapes.free)
-        self.held = {shape: self.sums(shapes.fits(shape)) for shape in alive.tolist()}
+        self.room = self.per_class(shapes.free)
+        self.held = {shape: self.per_class(shapes.fits(shape)) for shape in alive.tolist()}
 
     def _parts(self, kinds: IntArray, most: int) -> list[IntArray]:
         if len(kinds) <= most:
@@ -93,7 +93,7 @@ class NodeClasses:
         low = free <= min(max(middle, int(free.min())), int(free.max()) - 1)
         return [kinds[low], kinds[~low]]
 
-    def sums(self, per_kind: IntArray) -> IntArray:
+    def per_class(self, per_kind: IntArray) -> IntArray:
         """Sum over the nodes of each class: int64, shape (classes, ...)."""
         found = np.zeros((self.number, *per_kind.shape[1:]), dtype=np.int64)
         useful = self.of_kind >= 0
@@ -139,7 +139,7 @@ class LpRelaxation:
         for number, terms in self.queued.items():
             self.program.at_most(terms, self.dense.queue_rows[number].room)
 
-    def value(self, name: str, priority: int | None) -> Terms:
+    def terms(self, name: str, priority: int | None) -> Terms:
         """Terms of ``admitted`` or ``placed``; priority None: of all priorities."""
         of = self.admitted if name == "admitted" else self.placed
         chosen = list(of.values()) if priority is None else [of.get(priority, {})]
@@ -258,7 +258,7 @@ class _Columns:
         measures = self.to.alone.measures(shapes)
         costs = rooms.costs(measures, shapes)
         for measure, column in zip(measures, costs.T.tolist(), strict=True):
-            most = int(rooms.of(measure, region, outer).max(initial=0))
+            most = int(rooms.room_in(measure, region, outer).max(initial=0))
             if sum(cost * one.size for cost, one in zip(column, pods, strict=True)) > most:
                 terms: Terms = defaultdict(int, {ready: -most * count for ready, count in gate.items()})
                 for cost, one in zip(column, pods, strict=True):
@@ -349,7 +349,7 @@ class Cuts:
         needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
         for limit, allowed, inside in self._regions():
             for (resource, size), amounts in zip(pieces, needs[inside].T, strict=True):
-                rooms = self.to.alone.rooms.of(RoomMeasure(resource, size, allowed), (limit, -1))
+                rooms = self.to.alone.rooms.room_in(RoomMeasure(resource, size, allowed), (limit, -1))
                 yield from self._of(inside + len(self.to.on), amounts, rooms)
 
     def _regions(self) -> Iterator[tuple[int, frozenset[int], IntArray]]:
@@ -432,10 +432,10 @@ class _LpSearch:
     def _criterion(self, criterion: int | None) -> Iterator[NamedBound]:
         context: tuple[int, ...]
         if criterion is None:
-            context, goal, gains = (), -math.inf, self.relaxation.value("placed", None)
+            context, goal, gains = (), -math.inf, self.relaxation.terms("placed", None)
         else:
             context, goal = self.values[:criterion], self.values[criterion]
-            gains = self.relaxation.value(*self.dense.criteria[criterion])
+            gains = self.relaxation.terms(*self.dense.criteria[criterion])
         unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
         extra, best, last, patience = self._context(context), self.known[criterion], math.inf, PATIENCE
         while patience and (left := self.deadline.left) > 0:
@@ -455,7 +455,7 @@ class _LpSearch:
         rows = []
         for (name, priority), value in zip(self.dense.criteria, before, strict=False):
             if name in KNOWN:
-                terms = self.relaxation.value(name, priority)
+                terms = self.relaxation.terms(name, priority)
                 rows.append(Row.of(terms, value))
                 rows.append(Row.of({column: -gain for column, gain in terms.items()}, -value))
         return rows

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays.dense_neighbours import ANY_NUMBER
+from placer.arrays.symmetry import grouped
 
 if TYPE_CHECKING:
     from placer.arrays import Dense, DenseScope
@@ -101,10 +102,7 @@ class NeighbourLimits:
 
     def _rooms(self, rows: DenseNeighbours, classes: Iterable[int]) -> IntArray:
         found: IntArray = np.zeros(len(self.dense.nodes), dtype=np.int64)
-        of_shape: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for index in classes:
-            of_shape[self.dense.classes[index].shape].append(index)
-        for same in of_shape.values():
+        for same in grouped(classes, lambda index: self.dense.classes[index].shape).values():
             closed = rows.closed(self.dense.classes[same[0]].neighbours)
             room = self._room(same[0]) if closed is None else np.where(closed, 0, self._room(same[0]))
             found += np.minimum(room, sum(self.dense.classes[index].size for index in same))

@@ -16,8 +16,6 @@ Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993).
 from __future__ import annotations
 
 import math
-import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +26,7 @@ import numpy as np
 from placer.arrays import Call, Dense, DenseNetwork
 from placer.arrays.model import BoolArray, FloatArray, IntArray
 from placer.arrays.symmetry import grouped
+from placer.base.deadline import Budget
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.call_costs import CallCosts, standing_cost
 
@@ -72,7 +71,7 @@ class CallingPods:
         return self.counts.tobytes(), self.requests.tobytes(), self.masks, self.calls.tobytes()
 
     @cached_property
-    def pairs(self) -> int:
+    def all_pairs(self) -> int:
         """Calls between all pods, of a pod to itself included."""
         return int(self.counts @ self.calls @ self.counts)
 
@@ -94,14 +93,13 @@ class CallingPods:
 
 
 def _make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
-    types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
-    for index in classes:
+    def kind(index: int) -> tuple[int, bytes, int]:
         one = dense.classes[index]
-        types[dense.workload_of[index], one.request.tobytes(), one.mask].append(index)
+        return dense.workload_of[index], one.request.tobytes(), one.mask
+
+    types = grouped(classes, kind)
     members = [tuple(each) for each in types.values()]
-    workloads: dict[int, list[int]] = defaultdict(list)
-    for number, (workload, _, _) in enumerate(types):
-        workloads[workload].append(number)
+    workloads = grouped(range(len(types)), [workload for workload, _, _ in types].__getitem__)
     matrix = np.zeros((len(members), len(members)), dtype=np.int64)
     for call in calls:
         matrix[np.ix_(workloads.get(call.origin, []), workloads.get(call.destination, []))] += 1
@@ -193,7 +191,7 @@ def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
             break
         most -= cheapest is None
     work = PROGRAM_WORK * programs + STEP_WORK * steps + PART_WORK * len(parts)
-    return Splits(graph, parts, losses, worth - most * unit, unit, graph.pairs - most, cheapest, work)
+    return Splits(graph, parts, losses, worth - most * unit, unit, graph.all_pairs - most, cheapest, work)
 
 
 def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:
@@ -374,12 +372,12 @@ class AppGroupSplits:
             self.spent += work
         return self._least[graph.signature]
 
-    def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
+    def cost_bound(self, budget: Budget) -> tuple[int, bool]:
         """Bound ``networkCost`` of placements of every pod, and say whether all AppGroups were looked at."""
-        end, most = time.monotonic() + seconds, self.spent + work
         costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])
         total, looked_at = standing_cost(self.dense), True
         for app in self.classes:
-            looked_at = looked_at and time.monotonic() < end and self.spent < most
+            looked_at, before = looked_at and not budget.over, self.spent
             total += costs.with_cuts(app, self.least(app) if looked_at else 0)
+            budget.spend(self.spent - before)
         return total, looked_at

@@ -64,7 +64,6 @@ def usable(request: IntArray, free: IntArray) -> IntArray:
 
 
 def _most_per(request: IntArray, resource: int, other: int) -> Fraction | None:
-    """None where the resource comes without the other one."""
     asking = request[request[:, resource] > 0][:, [resource, other]]
     if (asking[:, 1] == 0).any():
         return None
@@ -227,7 +226,7 @@ class Within:
         found: IntArray = prefix[self.end] - prefix[self.begin]
         return found
 
-    def inside(self, outer: Within) -> tuple[Within, IntArray]:
+    def cut_by(self, outer: Within) -> tuple[Within, IntArray]:
         """Intersections with the outer domains, and for each the index of the outer one."""
         if not len(self.begin) or not len(outer.begin):
             return Within(self.begin[:0], self.end[:0]), np.zeros(0, dtype=np.int64)
@@ -242,14 +241,12 @@ class Within:
 
 
 class _DomainRooms:
-    """Room of domains without new pods."""
-
     def __init__(self, dense: Dense, shapes: Shapes) -> None:
         self.dense, self.shapes = dense, shapes
         self._within: dict[tuple[Region, Region], tuple[Within, IntArray]] = {}
         self._sums = ArrayCache(self._sum)
 
-    def within(self, region: Region, outer: Region = None) -> tuple[Within, IntArray]:
+    def tops(self, region: Region, outer: Region = None) -> tuple[Within, IntArray]:
         """Highest domains that a region allows in those of an outer one, and which one each is in."""
         key = (region, outer)
         if key not in self._within:
@@ -257,11 +254,10 @@ class _DomainRooms:
             if outer is None:
                 self._within[key] = mine, np.zeros(len(mine.begin), dtype=np.int64)
             else:
-                self._within[key] = mine.inside(self.within(outer)[0])
+                self._within[key] = mine.cut_by(self.tops(outer)[0])
         return self._within[key]
 
     def _tops(self, region: Region) -> Within:
-        """As :meth:`placer.arrays.Dense.limit_domains`, without domains that have no node."""
         if region is None:
             return Within(np.array([0]), np.array([len(self.dense.nodes)]))
         tree, (limit, anchor) = self.dense.domains, region
@@ -273,7 +269,7 @@ class _DomainRooms:
         chosen = chosen[np.argsort(tree.begin[chosen])]
         return Within(tree.begin[chosen], tree.end[chosen])
 
-    def of(self, measure: RoomMeasure, region: Region, outer: Region = None) -> IntArray:
+    def room_in(self, measure: RoomMeasure, region: Region, outer: Region = None) -> IntArray:
         return self._sums[measure, region, outer]
 
     def _sum(self, key: tuple[RoomMeasure, Region, Region]) -> IntArray:
@@ -282,7 +278,7 @@ class _DomainRooms:
         if region is None and outer is None:
             return np.array([per_kind @ self.shapes.nodes])
         prefix = np.concatenate(([0], np.cumsum(per_kind[self.shapes.of_node])))
-        return self.within(region, outer)[0].sums(prefix)
+        return self.tops(region, outer)[0].sums(prefix)
 
     def per_kind(self, measure: RoomMeasure) -> IntArray:
         if measure.resource < 0:
@@ -494,9 +490,9 @@ class StandaloneLimits:
         ready.
         """
         sub, outer = key
-        above = self.rooms.within(sub.region, outer)[1]
+        above = self.rooms.tops(sub.region, outer)[1]
         sizes = np.array(sub.sizes, dtype=np.int64)
-        fits = [self.rooms.of(self._pods_of(shape), sub.region, outer) for shape in sub.shapes]
+        fits = [self.rooms.room_in(self._pods_of(shape), sub.region, outer) for shape in sub.shapes]
         classes = np.minimum(sizes[:, None], np.array(fits, dtype=np.int64))
         if sub.short:
             able = classes.sum(axis=0) >= sub.short
@@ -505,7 +501,7 @@ class StandaloneLimits:
                 least = cheapest(self.rooms.costs(measures, sub.shapes), sizes, sub.short)
                 able &= self._hold(least, measures, sub.region, outer)
             classes = np.where(able, classes, 0)
-        best = np.zeros((len(self.rooms.within(outer)[0].begin), 1 + len(sizes)), dtype=np.int64)
+        best = np.zeros((len(self.rooms.tops(outer)[0].begin), 1 + len(sizes)), dtype=np.int64)
         np.maximum.at(best, above, np.concatenate((classes.sum(axis=0, keepdims=True), classes)).T)
         return best.T
 
@@ -527,7 +523,7 @@ class StandaloneLimits:
         return self._hold(least, measures, group.region, None)
 
     def _hold(self, least: IntArray, measures: Sequence[RoomMeasure], region: Region, outer: Region) -> BoolArray:
-        rooms = np.array([self.rooms.of(measure, region, outer) for measure in measures])
+        rooms = np.array([self.rooms.room_in(measure, region, outer) for measure in measures])
         held: BoolArray = np.logical_and.reduce(rooms >= least[:, None])
         return held
 

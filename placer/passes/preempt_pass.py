@@ -23,11 +23,9 @@ from placer.base.errors import ClusterError
 from placer.base.words import NamedThing, NameList, Sentence, counted, some
 from placer.passes.cluster.planning.disruption_plan import (
     DisruptionReport,
-    keeping_room,
     made_again,
     only_ours,
     owners,
-    protecting,
     rest_of,
     trouble_with,
     with_wanted,
@@ -63,7 +61,7 @@ from placer.problem.disruptions import limited
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement, Step
 from placer.problem.result import Result, Termination
-from placer.problem.what_if import leaving_protected, with_lost, without
+from placer.problem.what_if import keeping_room, leaving_protected, protecting, with_lost, without
 from placer.rules import verify
 from placer.search.numa.binding_order import aligned
 

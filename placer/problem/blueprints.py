@@ -22,6 +22,7 @@ from placer.problem.gangs import COMPLETION_INDEX, names_group
 
 if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, JobManifest, JobSpec, StatefulSetManifest
+    from placer.kube.job_sets import JobSetManifest
     from placer.kube.scheduling import (
         UpstreamPodGroupManifest,
         UpstreamSchedulingConstraints,
@@ -78,11 +79,6 @@ class Blueprint:
         """Labels of the template."""
         return (self.template.metadata.labels if self.template.metadata is not None else None) or {}
 
-    @property
-    def template_annotations(self) -> Labels:
-        """Annotations of the template."""
-        return (self.template.metadata.annotations if self.template.metadata is not None else None) or {}
-
     def name(self, number: int) -> str:
         """Name of a pod."""
         return f"{self.stem}-{number}"
@@ -100,13 +96,14 @@ class Blueprint:
         shared = self._spec(self.name(0))
         single = any("{pod}" in claim for claim in self.claims.values())
         owners = (self.maker or owner_reference(self.owner),)
-        created = self.owner.metadata.creation_timestamp
+        created, written = self.owner.metadata.creation_timestamp, self.template.metadata
+        notes = (written.annotations if written is not None else None) or {}
         for number, name in self.names():
             metadata = Metadata(
                 name=name,
                 namespace=self.owner.metadata.namespace,
                 labels=self.template_labels | self.labels.of(name, number),
-                annotations=self.template_annotations | self.annotations.of(name, number),
+                annotations=notes | self.annotations.of(name, number),
                 creation_timestamp=created,
                 owner_references=owners,
             )
@@ -244,7 +241,7 @@ def job_size(spec: JobSpec[Any]) -> int:
     return parallelism if spec.completions is None else min(parallelism, spec.completions)
 
 
-def job_finished(workload: JobManifest) -> bool:
-    """Whether a batch Job makes no more pods."""
+def job_finished(workload: JobManifest | JobSetManifest) -> bool:
+    """Whether a batch Job, or a JobSet, makes no more pods."""
     conditions = (workload.status.conditions if workload.status is not None else None) or ()
-    return any(each.type in ("Complete", "Failed") and each.status == "True" for each in conditions)
+    return any(each.type in ("Complete", "Completed", "Failed") and each.status == "True" for each in conditions)

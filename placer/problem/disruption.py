@@ -22,30 +22,11 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement
 from placer.problem.what_if import released, with_lost
 
-__all__ = [
-    "Disruption",
-    "DisruptionUnit",
-    "as_asked",
-    "in_the_way",
-    "lost_pods",
-    "not_ready",
-    "outcome_of",
-    "protections",
-    "unit_priority",
-]
-
 
 class DisruptionUnit(NamedTuple):
-    """Bound pods that are disturbed together.
+    """Bound pods, sorted, that are disturbed together; ``priority`` is their highest.
 
-    Parameters
-    ----------
-    name
-        ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
-    priority
-        The highest of its pods.
-    pods
-        All of them, sorted.
+    ``name``: ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
     """
 
     name: str

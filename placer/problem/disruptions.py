@@ -14,8 +14,7 @@ from placer.problem.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.problem.instance import BY_MARK, DisruptionBudget, Pod, PodState
 from placer.problem.keys import GroupKey, Key
 from placer.problem.nodes import Requirement
-from placer.problem.pod_makers import Maker, PodMakers, all_workloads
-from placer.problem.pod_states import is_daemon
+from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 from placer.problem.queues import SYSTEM_PRIORITY
 
 if TYPE_CHECKING:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from placer.base.errors import UsageError
 from placer.base.quantity import Resources, format_amount
 from placer.base.text import alike
 from placer.problem import Finding, Instance, Node, TopologyTree
-
-__all__ = ["DomainReport", "DomainUse", "ResourceUse", "domains_of", "natural"]
 
 _NOTHING = Resources()
 #: Findings about the tree itself, which are told before others.
@@ -28,9 +26,22 @@ class ResourceUse:
     nothing. ``closed``: left on nodes that take none: not Ready, or cordoned.
     """
 
-    used: Mapping[str, int]
-    free: Mapping[str, int]
-    closed: Mapping[str, int]
+    used: Counter[str] = field(default_factory=Counter)
+    free: Counter[str] = field(default_factory=Counter)
+    closed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, node: Node, held: Resources) -> None:
+        """Count a node in, of which pods hold some amounts."""
+        left = self.free if node.ready and not node.unschedulable else self.closed
+        for resource in {*node.allocatable, *held}:
+            self.used[resource] += held[resource]
+            left[resource] += max(0, node.allocatable[resource] - held[resource])
+
+    def take(self, other: ResourceUse) -> None:
+        """Count the nodes of another in."""
+        self.used.update(other.used)
+        self.free.update(other.free)
+        self.closed.update(other.closed)
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -39,9 +50,8 @@ class ResourceUse:
 
     def share(self, resource: str) -> float:
         """Part of a resource that is used, 0.0 to 1.0; 0.0 where there is none of it."""
-        used = self.used.get(resource, 0)
-        whole = used + self.free.get(resource, 0) + self.closed.get(resource, 0)
-        return used / whole if whole else 0.0
+        whole = self.used[resource] + self.free[resource] + self.closed[resource]
+        return self.used[resource] / whole if whole else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +79,8 @@ class DomainUse:
             "tierName": self.tier_name or None,
             "parent": self.parent,
             "nodes": self.nodes,
-            "used": {name: format_amount(name, room.used.get(name, 0)) for name in room.resources},
-            "free": {name: format_amount(name, room.free.get(name, 0)) for name in room.resources},
+            "used": {name: format_amount(name, room.used[name]) for name in room.resources},
+            "free": {name: format_amount(name, room.free[name]) for name in room.resources},
         }
 
 
@@ -84,13 +94,7 @@ class DomainReport:
     findings: tuple[Finding, ...]
 
     def under(self, name: str) -> DomainReport:
-        """The report on one domain and those below it.
-
-        Raises
-        ------
-        UsageError
-            There is no such domain.
-        """
+        """The report on one domain and those below it; an absent one is a :class:`UsageError`."""
         start = next((index for index, each in enumerate(self.domains) if each.name == name), None)
         if start is None:
             near = alike(name, [each.name for each in self.domains])
@@ -117,57 +121,32 @@ class DomainReport:
 def domains_of(instance: Instance) -> DomainReport:
     """Say what is used and free in each domain of an instance's tree."""
     tree = instance.topology
-    sums: dict[str | None, _Sum] = defaultdict(_Sum)
-    outside = _Sum()
+    rooms: dict[str | None, ResourceUse] = defaultdict(ResourceUse)
+    nodes = Counter(map(tree.leaf.get, instance.nodes))
     for node in instance.nodes.values():
-        held = instance.held.get(node.name, _NOTHING)
-        leaf = tree.leaf.get(node.name)
-        sums[leaf].add(node, held)
-        if leaf is None:
-            outside.add(node, held)
+        rooms[tree.leaf.get(node.name)].add(node, instance.held.get(node.name, _NOTHING))
+    outside = DomainUse("", tree.root_tier, "", None, 0, nodes[None], ResourceUse())
+    outside.room.take(rooms[None])
     for hyper_node in sorted(tree.hyper_nodes.values(), key=lambda each: each.tier):
-        sums[hyper_node.parent].take(sums[hyper_node.name])
-    whole = DomainUse("", tree.root_tier, "", None, 0, sums[None].nodes, sums[None].room)
+        rooms[hyper_node.parent].take(rooms[hyper_node.name])
+        nodes[hyper_node.parent] += nodes[hyper_node.name]
     return DomainReport(
-        whole=whole,
-        outside=replace(whole, nodes=outside.nodes, room=outside.room),
-        domains=tuple(_ordered(tree, sums)),
+        whole=replace(outside, nodes=nodes[None], room=rooms[None]),
+        outside=outside,
+        domains=tuple(_ordered(tree, nodes, rooms)),
         findings=tuple(sorted(instance.findings, key=lambda each: not each.code.startswith(_OF_TREE))),
     )
 
 
-class _Sum:
-    def __init__(self) -> None:
-        self.nodes = 0
-        self._used, self._free, self._closed = Counter[str](), Counter[str](), Counter[str]()
-
-    def add(self, node: Node, held: Resources) -> None:
-        self.nodes += 1
-        left = self._free if node.ready and not node.unschedulable else self._closed
-        for resource in {*node.allocatable, *held}:
-            self._used[resource] += held[resource]
-            left[resource] += max(0, node.allocatable[resource] - held[resource])
-
-    def take(self, other: _Sum) -> None:
-        self.nodes += other.nodes
-        for mine, more in zip(self._parts(), other._parts(), strict=True):
-            mine.update(more)
-
-    def _parts(self) -> tuple[Counter[str], Counter[str], Counter[str]]:
-        return self._used, self._free, self._closed
-
-    @property
-    def room(self) -> ResourceUse:
-        return ResourceUse(*self._parts())
-
-
-def _ordered(tree: TopologyTree, sums: Mapping[str | None, _Sum]) -> Iterator[DomainUse]:
+def _ordered(
+    tree: TopologyTree, nodes: Mapping[str | None, int], rooms: Mapping[str | None, ResourceUse]
+) -> Iterator[DomainUse]:
     roots = [name for name, each in tree.hyper_nodes.items() if each.parent is None]
     waiting = [(name, 0) for name in _falling(roots)]
     while waiting:
         name, depth = waiting.pop()
-        each, found = tree.hyper_nodes[name], sums[name]
-        yield DomainUse(name, each.tier, each.tier_name, each.parent, depth, found.nodes, found.room)
+        each = tree.hyper_nodes[name]
+        yield DomainUse(name, each.tier, each.tier_name, each.parent, depth, nodes[name], rooms[name])
         waiting += [(child, depth + 1) for child in _falling(each.children)]
 
 

@@ -5,15 +5,12 @@ Source of node groups: Volcano ``pkg/scheduler/plugins/nodegroup``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
-from placer.kube.manifests.faults import Wrong, wrongs
 from placer.kube.marks import NODE_GROUP, VOLCANO_NUMA
-from placer.kube.pod import Container, PodSpec, TolerationEntry
-from placer.kube.reader import Misfit, SchemaReader
+from placer.kube.pod import Container, PodSpec
 from placer.problem.instance import HostPort
 from placer.problem.nodes import OS_LABEL, TOPOLOGY_POLICY, Constraints, NodeMark, Requirement, Term, Toleration
 from placer.problem.requests import is_sidecar
@@ -58,14 +55,6 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
     )
 
 
-def read_node_selector(written: object) -> tuple[tuple[Term, ...], tuple[Wrong, ...]]:
-    """Terms of a node selector given as plain values, and the faults in it."""
-    try:
-        return node_terms(SchemaReader[NodeSelector](NodeSelector).read(json.dumps(written).encode())), ()
-    except Misfit as misfit:
-        return (), tuple(wrongs(misfit))
-
-
 def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:
     return tuple(sorted({_requirement(each.key, each.operator, each.values) for each in expressions or ()}))
 
@@ -73,9 +62,6 @@ def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Require
 def _requirement(key: str, operator: str, values: tuple[str, ...] | None) -> Requirement:
     ordered = sorted(values or ())  # before equal ones go: a set would shuffle what most lists have in order
     return Requirement(key, operator, tuple(dict.fromkeys(ordered)))
-
-
-_ANY_ADDRESS = "0.0.0.0"
 
 
 class ConstraintsPool:
@@ -93,12 +79,13 @@ class ConstraintsPool:
         marks: Iterable[NodeMark] = (),
     ) -> Constraints:
         """Read the constraints of a pod; ``volumes`` are node affinities of its bound volumes."""
-        selector = tuple(sorted((spec.node_selector or {}).items()))
-        os = next(iter(operating_systems(spec, labels).values()), "")
-        written = (spec.tolerations, selector, _required(spec), volumes, os, tuple(sorted(marks)))
+        selector, ordered = tuple(sorted((spec.node_selector or {}).items())), tuple(sorted(marks))
+        os, required = next(iter(operating_systems(spec, labels).values()), ""), _required(spec)
+        written = (spec.tolerations, selector, required, volumes, os, ordered)
         found = self._by_spec.get(written)
         if found is None:
-            made = _constraints(*written)
+            terms = {node_terms(each) for each in (volumes if required is None else (required, *volumes))}
+            made = Constraints(tolerations_of(spec), selector, tuple(sorted(terms)), os, ordered)
             found = self._by_spec[written] = self._by_value.setdefault(made, made)
         return found
 
@@ -119,12 +106,8 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """Ports that app containers and sidecars take on the node; with ``hostNetwork`` all of them."""
     if spec.init_containers is None and not any(each.ports for each in spec.containers or ()):
         return ()
-    found = {port for container in _staying(spec) for port in _ports(container, bool(spec.host_network))}
-    return tuple(sorted(found))
-
-
-def _staying(spec: PodSpec) -> tuple[Container, ...]:
-    return (*(spec.containers or ()), *(each for each in spec.init_containers or () if is_sidecar(each)))
+    staying = (*(spec.containers or ()), *filter(is_sidecar, spec.init_containers or ()))
+    return tuple(sorted({port for container in staying for port in _ports(container, bool(spec.host_network))}))
 
 
 def _ports(container: Container, host_network: bool) -> list[HostPort]:
@@ -132,31 +115,13 @@ def _ports(container: Container, host_network: bool) -> list[HostPort]:
     for port in container.ports or ():
         number = port.host_port or (port.container_port if host_network else None)
         if number:
-            found.append(HostPort(port.protocol or "TCP", port.host_ip or _ANY_ADDRESS, number))
+            found.append(HostPort(port.protocol or "TCP", port.host_ip or "0.0.0.0", number))
     return found
 
 
 def _required(spec: PodSpec) -> NodeSelector | None:
     node_affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     return node_affinity.required if node_affinity is not None else None
-
-
-def _constraints(
-    tolerations: tuple[TolerationEntry, ...] | None,
-    selector: tuple[tuple[str, str], ...],
-    required: NodeSelector | None,
-    volumes: tuple[NodeSelector, ...],
-    os: str,
-    marks: tuple[NodeMark, ...],
-) -> Constraints:
-    selectors = volumes if required is None else (required, *volumes)
-    return Constraints(
-        tolerations=_tolerations(tolerations),
-        selector=selector,
-        required=tuple(sorted({node_terms(each) for each in selectors})),
-        os=os,
-        marks=marks,
-    )
 
 
 def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
@@ -191,15 +156,11 @@ def longer(field: str, what: str, count: int, most: int) -> Iterator[str]:
 
 def tolerations_of(spec: PodSpec) -> tuple[Toleration, ...]:
     """Sorted tolerations of a pod."""
-    return _tolerations(spec.tolerations)
-
-
-def _tolerations(written: tuple[TolerationEntry, ...] | None) -> tuple[Toleration, ...]:
     return tuple(
         sorted(
             {
                 Toleration(each.key or "", each.operator or "Equal", each.value or "", each.effect or "")
-                for each in written or ()
+                for each in spec.tolerations or ()
                 if each.operator not in ("Lt", "Gt")  # behind a feature gate that is off by default
             }
         )

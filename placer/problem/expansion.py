@@ -29,10 +29,10 @@ from placer.problem.blueprints import (
 )
 from placer.problem.eligibility import label_requirements, matches
 from placer.problem.findings import Finding
-from placer.problem.pod_makers import LEADER_WORKER_SET, SET_LABELS
+from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS, Maker
 
 if TYPE_CHECKING:
-    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
+    from placer.kube.apps import ReplicaSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.scheduling import UpstreamPodGroupManifest
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
@@ -49,11 +49,6 @@ _INHERITED = (
     "volcano.sh/jdb-min-available",
     "volcano.sh/jdb-max-unavailable",
 )
-
-
-def _volcano_job_finished(job: VolcanoJobManifest) -> bool:
-    state = job.status.state if job.status is not None else None
-    return state is not None and state.phase in _FINISHED
 
 
 def _task_name(index: int, task: TaskEntry) -> str:
@@ -136,6 +131,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         "volcano.sh/job-retry-count": "0",
     }
     numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
+    volumes = {f"{job.name}-volume-{place}": volume for place, volume in enumerate(spec.volumes or ())}
     return Blueprint(
         owner=job,
         path=("spec", "tasks", index, "template"),
@@ -149,7 +145,7 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         annotations=Marks(shared | own | numa | inherited, number),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name,
-        claims=_job_claims(job),
+        claims={name: volume.volume_claim_name or name for name, volume in volumes.items()},
     )
 
 
@@ -194,9 +190,6 @@ _NAMING = {
 }
 _HASH = "pod-template-hash"
 
-#: Namespace, API group, kind, name.
-_Owner = tuple[str, str, str, str]
-
 
 class _Census:
     """Pods without owners, as in cleaned exports, are known by labels and names."""
@@ -204,7 +197,7 @@ class _Census:
     def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
         self._above = {(each.namespace, each.name): controller(each.metadata) for each in replica_sets}
         #: Owner to the uids under which it is named, each with an object that does so.
-        self._owned: dict[_Owner, dict[str, str]] = defaultdict(dict)
+        self._owned: dict[Maker, dict[str, str]] = defaultdict(dict)
         self._orphans: dict[tuple[str, str], PodManifest] = {}
         self._by_label: set[tuple[str, str, str]] = set()
         self._by_stem: dict[tuple[str, str], list[Labels]] = defaultdict(list)
@@ -227,20 +220,19 @@ class _Census:
     def _add_owner(self, pod: PodManifest, owner: OwnerReference, ending: str) -> None:
         namespace = pod.namespace
         self._note(namespace, owner, f"Pod {namespace}/{pod.name}")
-        if (_group(owner), owner.kind) == ("apps", "ReplicaSet"):
+        if Maker.of_owner(owner, namespace)[:2] == ("apps", "ReplicaSet"):
             above = self._above.get((namespace, owner.name))
             if above is not None:
                 self._note(namespace, above, f"ReplicaSet {namespace}/{owner.name}")
             else:
                 name = owner.name.removesuffix(f"-{ending or owner.name.rpartition('-')[2]}")
-                self._owned[(namespace, "apps", "Deployment", name)][""] = ""
+                self._owned[Maker("apps", "Deployment", namespace, name)][""] = ""
 
     def _note(self, namespace: str, owner: OwnerReference, by: str) -> None:
-        self._owned[(namespace, _group(owner), owner.kind, owner.name)].setdefault(owner.uid or "", by)
+        self._owned[Maker.of_owner(owner, namespace)].setdefault(owner.uid or "", by)
 
     def of_other_uids(self, workload: NamespacedObject) -> Iterator[Finding]:
-        key = (workload.namespace, workload.group, workload.kind, workload.name)
-        for uid, by in self._owned.get(key, {}).items():
+        for uid, by in self._owned.get(Maker.of(workload), {}).items():
             message = (
                 f"metadata.ownerReferences: found {workload.kind} {workload.name} of uid {uid}, expected "
                 f"{workload.metadata.uid}, that of {workload.kind} {workload.namespace}/{workload.name}: this one does "
@@ -261,8 +253,7 @@ class _Census:
                 self._by_stem[(pod.namespace, stem)].append(labels)
 
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
-        key = (workload.namespace, workload.group, workload.kind, workload.name)
-        uids, uid = self._owned.get(key, {}), workload.metadata.uid
+        uids, uid = self._owned.get(Maker.of(workload), {}), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
             return True
         of_set = SET_LABELS.get((workload.group, workload.kind))
@@ -288,13 +279,9 @@ class _Census:
         return False
 
 
-def _group(owner: OwnerReference) -> str:
-    return owner.api_version.rpartition("/")[0]
-
-
 def _owned_by(metadata: Metadata, workload: NamespacedObject) -> bool:
     owner = controller(metadata)
-    if owner is None or (_group(owner), owner.kind, owner.name) != (workload.group, workload.kind, workload.name):
+    if owner is None or Maker.of_owner(owner, workload.namespace) != Maker.of(workload):
         return False
     return not (owner.uid and workload.metadata.uid) or owner.uid == workload.metadata.uid
 
@@ -334,25 +321,21 @@ class _Candidate:
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
-    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
+    meant = (each for each in _candidates(objects) if not only_added or objects.is_added(each.workload))
+    alive = [each for each in meant if each.workload.metadata.deletion_timestamp is None]
+    chosen = _without_pods(objects, alive)
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
-    return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
+    known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
+    new = (group for each in chosen for group in each.upstream_pod_groups if (group.namespace, group.name) not in known)
+    return Expansion(groups, tuple(new), blueprints, tuple(sorted(set(findings))))
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
     """Workloads that make no pods since they are suspended."""
     jobs = [each for each in objects.jobs if each.spec.suspend]
     return [*jobs, *(each for each in objects.job_sets if each.spec.suspend)]
-
-
-def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
-    known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
-    for each in chosen:
-        for group in each.upstream_pod_groups:
-            if (group.namespace, group.name) not in known:
-                yield group
 
 
 def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -374,13 +357,18 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
     for each in objects.pod_groups:
         known[each.namespace][each.name] = each
     for vcjob in objects.volcano_jobs:
-        if not _volcano_job_finished(vcjob) and vcjob.spec.tasks:
+        state = vcjob.status.state if vcjob.status is not None else None
+        if vcjob.spec.tasks and (state is None or state.phase not in _FINISHED):
             name, group = _pod_group(vcjob, known[vcjob.namespace])
-            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
+            tasks = ((index, task) for index, task in enumerate(vcjob.spec.tasks) if not _depends_on(task))
+            blueprints = tuple(_task_blueprint(vcjob, name, index, task) for index, task in tasks)
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
-    for stateful_set in _stateful_sets(objects):
-        yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
+    for stateful_set in objects.stateful_sets:
+        labels = stateful_set.metadata.labels or {}
+        if (stateful_set.namespace, labels.get(LEADER_WORKER_SET)) not in of_sets:
+            yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
             yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
@@ -391,14 +379,13 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:
     if not (objects.job_sets or objects.leader_worker_sets):
         return  # their schemas take a while to make
-    from placer.problem.job_sets import JobSetExpansion, job_set_finished
-    from placer.problem.leader_worker_sets import LeaderWorkerSetExpansion
+    from placer.problem.workload_sets import JobSetExpansion, LeaderWorkerSetExpansion
 
     jobs: dict[str, set[str]] = defaultdict(set)
     for job in objects.jobs:
         jobs[job.namespace].add(job.name)
     for job_set in objects.job_sets:
-        if not job_set_finished(job_set):
+        if not job_finished(job_set):
             made = JobSetExpansion(job_set, jobs[job_set.namespace])
             yield _Candidate(job_set, made.blueprints, None, None, made.pod_groups, made.findings)
     for workers_set in objects.leader_worker_sets:
@@ -492,41 +479,17 @@ def _spec(blueprint: Blueprint, template: Document, owner: Document, name: str) 
         "subdomain": blueprint.subdomain or (owner.get("serviceName") if blueprint.hostname else None),
     }
     spec.update((field, value) for field, value in defaults.items() if value and not spec.get(field))
-    _add(spec, blueprint)
-    _add_volumes(spec, blueprint, name)
-    return spec
-
-
-def _add_volumes(spec: Document, blueprint: Blueprint, name: str) -> None:
     claims = blueprint.claims_of(name)
     if claims:
         added = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
         spec["volumes"] = [*(each for each in spec.get("volumes") or () if each.get("name") not in claims), *added]
-
-
-def _add(spec: Document, blueprint: Blueprint) -> None:
     if blueprint.pod_group is not None:
         spec["schedulingGroup"] = {"podGroupName": blueprint.pod_group}
     if blueprint.node_selector:
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **blueprint.node_selector}
     if blueprint.tolerations:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]
-
-
-def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
-    for index, task in enumerate(job.spec.tasks or ()):
-        if not _depends_on(task):
-            yield _task_blueprint(job, group, index, task)
-
-
-def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
-    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
-    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
-
-
-def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
-    workload = candidate.workload
-    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
+    return spec
 
 
 def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
@@ -536,10 +499,3 @@ def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> No
         raise BadInstance(
             [Fault(objects.source(workload), None, subject, "spec", found, f"at most {LIMIT:,} pods in all")]
         )
-
-
-def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
-    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
-    for each in objects.stateful_sets:
-        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
-            yield each

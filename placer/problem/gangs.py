@@ -16,13 +16,21 @@ from placer.base.quantity import Resources
 from placer.kube.base import Labels, Metadata, controller
 from placer.kube.marks import KAI_GROUP, VOLCANO_TOPOLOGY_MODE
 from placer.problem.eligibility import Requirements, label_requirements, matches
-from placer.problem.findings import Findings, counted
+from placer.problem.findings import Findings
 from placer.problem.instance import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
 from placer.problem.mark_gangs import VOLCANO as VOLCANO
-from placer.problem.pod_makers import JOB_SET, JOB_SETS, LEADER_WORKER_SET, LEADER_WORKER_SETS
-from placer.problem.pod_states import Ownership, has_succeeded, is_daemon, scheduler_of
+from placer.problem.pod_states import (
+    JOB_SET,
+    JOB_SETS,
+    LEADER_WORKER_SET,
+    LEADER_WORKER_SETS,
+    Ownership,
+    has_succeeded,
+    is_daemon,
+    scheduler_of,
+)
 
 if TYPE_CHECKING:
     from placer.kube import volcano
@@ -44,29 +52,18 @@ KAI = "scheduling.run.ai"
 
 
 @dataclass(frozen=True, slots=True)
-class _SubGroupSplitter:
-    requirements: Requirements
-    keys: tuple[str, ...]
-
-    def values(self, labels: Labels) -> tuple[str, ...] | None:
-        if not self.keys or not matches(self.requirements, labels):
-            return None
-        values = tuple(labels.get(key, "") for key in self.keys)
-        return values if all(values) else None
-
-
-@dataclass(frozen=True, slots=True)
 class Gang:
     """A PodGroup object as read; its ``group`` has no pods yet.
 
-    ``priority``: of the class that it names. ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by
-    label. ``never_preempts``: None where its pods decide.
+    ``priority``: of the class that it names. ``splitters``: of each policy, with its matchLabelKeys.
+    ``unsupported``: part that is not modelled (C4). ``topology_keys``: C7 by label. ``never_preempts``: None where its
+    pods decide.
     """
 
     group: Group
     priority: int | None = None
     priority_field: str = ""
-    splitters: tuple[_SubGroupSplitter, ...] = ()
+    splitters: tuple[tuple[Requirements, tuple[str, ...]], ...] = ()
     unsupported: str = ""
     topology_keys: tuple[str, ...] = ()
     never_preempts: bool | None = None
@@ -123,26 +120,16 @@ class GangReader:
         from placer.kube.scheduler_plugins import CoschedulingPodGroupSpec
 
         spec = written.spec or CoschedulingPodGroupSpec()
-        group = Group(
-            GroupKey(COSCHEDULING, written.namespace, written.name),
-            min_member=spec.min_member or 0,
-            topology=self._wanted(None),
-            created=created(written.metadata),
-            min_resources=Resources.from_nano(spec.min_resources or {}),
-        )
-        return Gang(group)
+        key, least = GroupKey(COSCHEDULING, written.namespace, written.name), spec.min_member or 0
+        group = self._plain(key, least, created(written.metadata))
+        return Gang(replace(group, min_resources=Resources.from_nano(spec.min_resources or {})))
 
     def of_kai(self, written: KaiPodGroupManifest) -> Gang:
         """Read a PodGroup of KAI."""
         from placer.kube.kai import KaiPodGroupSpec
 
         key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
-        group = Group(
-            key,
-            min_member=spec.min_member or 0,
-            topology=self._wanted(None),
-            created=created(written.metadata),
-        )
+        group = self._plain(key, spec.min_member or 0, created(written.metadata))
         named = self._class_named(spec.priority_class_name, key)
         return Gang(group, *named, unsupported="; ".join(_not_modelled_of_kai(spec)))
 
@@ -172,14 +159,8 @@ class GangReader:
         key = GroupKey(UPSTREAM, written.namespace, written.name)
         spec = written.spec or UpstreamPodGroupSpec()
         min_member, invalid = _least_pods(spec.scheduling_policy, "spec.schedulingPolicy")
-        group = Group(
-            key,
-            min_member=min_member,
-            topology=self._wanted(None),
-            created=created(written.metadata),
-            invalid=invalid,
-            disrupted_whole=spec.is_disrupted_whole,
-        )
+        group = self._plain(key, min_member, created(written.metadata), invalid)
+        group = replace(group, disrupted_whole=spec.is_disrupted_whole)
         value, where = self._class_named(spec.priority_class_name, key)
         if value is None and spec.priority is not None:
             value, where = spec.priority, "spec.priority"
@@ -201,16 +182,14 @@ class GangReader:
             pod_group = declared.get(key.name.split("/")[1])
             if pod_group is not None:
                 min_member, invalid = _least_pods(pod_group.policy, f"spec.podGroups[{pod_group.name}].policy")
-                made = created(written.metadata)
-                topology = self._wanted(None)
-                yield Gang(Group(key, min_member=min_member, topology=topology, created=made, invalid=invalid))
+                yield Gang(self._plain(key, min_member, created(written.metadata), invalid))
 
     def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
         """Stand in for the PodGroup of a workload, or for an absent one (a finding)."""
         if key.api_group in _OWNERS:
             alive = [entry for entry in members if entry.state in _COUNTED]
             made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
-            return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
+            return Gang(self._plain(key, len(alive), made))
         for entry in members:
             self.findings.missing(str(key), f"Pod {entry.key}")
         return self.absent(key)
@@ -224,6 +203,9 @@ class GangReader:
     def _class_named(self, name: str | None, key: GroupKey) -> tuple[int | None, str]:
         value = self.priorities.of_class(name, str(key)) if name else None
         return value, "" if value is None else f"spec.priorityClassName {name}"
+
+    def _plain(self, key: GroupKey, least: int, made: float, invalid: str | None = None) -> Group:
+        return Group(key, min_member=least, topology=self._wanted(None), created=made, invalid=invalid)
 
     def _wanted(self, topology: NetworkTopology | None) -> NetworkTopology | None:
         return NetworkTopology(hard=False) if topology is None and self.locality_all else topology
@@ -293,9 +275,9 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
 
-def _splitter(policy: volcano.SubGroupPolicyEntry) -> _SubGroupSplitter:
+def _splitter(policy: volcano.SubGroupPolicyEntry) -> tuple[Requirements, tuple[str, ...]]:
     requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
-    return _SubGroupSplitter(requirements, policy.match_label_keys or ())
+    return requirements, policy.match_label_keys or ()
 
 
 #: The older name comes second, as in Volcano.
@@ -408,16 +390,18 @@ def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> Non
                     findings.several("GroupNameMisplaced", subject, after, f"{stands} {key} of ")
 
 
-def role(metadata: Metadata) -> str:
-    """The task of the pod's VCJob; empty where it has none."""
+def _role(group: GroupKey | None, metadata: Metadata) -> str:
+    if group is not None and group.api_group == YUNIKORN:
+        return task_group(metadata)
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _find_slot(splitters: Iterable[_SubGroupSplitter], labels: Labels) -> Slot | None:
-    for index, splitter in enumerate(splitters):
-        values = splitter.values(labels)
-        if values is not None:
-            return index, values
+def _slot(gang: Gang, labels: Labels) -> Slot | None:
+    for index, (requirements, keys) in enumerate(gang.splitters):
+        if keys and matches(requirements, labels):
+            values = tuple(labels.get(key, "") for key in keys)
+            if all(values):
+                return index, values
     return None
 
 
@@ -431,31 +415,30 @@ def call_roster(
     owners: bool = False,
 ) -> list[PodEntry]:
     """Find the state and group of every pod, sorted; with ``owners`` its workload's where it names no PodGroup."""
-    entries, strangers = [], dict[GroupKey, set[str]]()
+    entries = []
     for key, pod, state in _present(pods, ownership):
         group = named_group(pod, key.namespace, gangs, findings)
         if group is None and owners:
             group = _owner_gang(pod, key.namespace)
         if group is not None and is_daemon(pod.metadata):
-            strangers.setdefault(group, set()).add(f"Pod {key}")
+            _note_stranger(key, group, gangs, findings)
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = _counts(state, gang)
+        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = _slot(gang, pod, counts=counts)
-        entries.append(PodEntry(pod, key, state, stated, group, _role_in(group, pod.metadata), slot, counts))
-    _note_strangers(strangers, gangs, findings)
+        slot = _slot(gang, pod.metadata.labels or {}) if counts else None
+        entries.append(PodEntry(pod, key, state, stated, group, _role(group, pod.metadata), slot, counts))
     return entries
 
 
-def _note_strangers(strangers: Mapping[GroupKey, set[str]], gangs: Container[GroupKey], findings: Findings) -> None:
+def _note_stranger(pod: Key, group: GroupKey, gangs: Container[GroupKey], findings: Findings) -> None:
     """Whoever has a node could tie any gang to it by pods that belong to the node, so these are in none."""
-    for group, subjects in strangers.items():
-        if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
-            message = f"{group} is named by {counted(subjects)}: found static or DaemonSet pods, which are no members"
-            findings.add("NoMember", min(subjects), f"{message}; expected pods that can run on other nodes")
+    if group in gangs or group.api_group in (UPSTREAM, VOLCANO, COSCHEDULING, KAI, *_OWNERS):
+        expected = "which are no members; expected pods that can run on other nodes"
+        after = f": found static or DaemonSet pods, {expected}"
+        findings.several("NoMember", f"Pod {pod}", after, f"{group} is named by ")
 
 
 _JOBS = "batch"
@@ -561,19 +544,7 @@ def _first(values: Labels | None, names: Iterable[str]) -> str:
     return ""
 
 
-def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
-    return _find_slot(gang.splitters, pod.metadata.labels or {}) if counts else None
-
-
-def _counts(state: PodState | None, gang: Gang) -> bool:
-    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
-
-
 def _note_two_groups(subject: str, existing: Sequence[GroupKey], findings: Findings) -> None:
     if len(existing) > 1:
         named = " and ".join(f"{key.name} of {key.api_group}" for key in existing)
         findings.several("TwoGroups", subject, ", expected one; the first counts", f"PodGroup {named} are named by ")
-
-
-def _role_in(group: GroupKey | None, metadata: Metadata) -> str:
-    return task_group(metadata) if group is not None and group.api_group == YUNIKORN else role(metadata)

@@ -15,7 +15,7 @@ from placer.kube.marks import KUEUE_GROUP
 from placer.problem.instance import Instance, Pod
 from placer.problem.keys import GroupKey, Key
 from placer.problem.neighbour_demand import JOB_NAMES
-from placer.problem.pod_makers import JOB_SET, LEADER_WORKER_SET
+from placer.problem.pod_states import JOB_SET, LEADER_WORKER_SET
 
 NAMED = 8  #: groups that wait, of those that a message names
 

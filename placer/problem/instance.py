@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.quantity import Resources
+from placer.base.words import counted
 from placer.problem.communication import AppGroup, Link, Network, Spread
 from placer.problem.keys import GroupKey, Key
 from placer.problem.neighbours import NO_NEIGHBOURS, Neighbours
@@ -19,7 +20,7 @@ from placer.problem.nodes import TopologyTree
 if TYPE_CHECKING:
     from placer.problem.findings import Finding
     from placer.problem.nodes import Constraints, Node, NodeMark
-    from placer.problem.numa.numa_values import NumaDemand, NumaNode
+    from placer.problem.numa import NumaDemand, NumaNode
 
 
 class PodState(Enum):
@@ -401,9 +402,9 @@ class Instance:
         """Say in one line how large it is."""
         groups = sum(bool(group.pending) for group in self.groups.values())
         counts = ((len(self.nodes), "node"), (len(self.topology.hyper_nodes), "HyperNode"), (len(self.pods), "pod"))
-        sizes = ", ".join(_counted(count, word) for count, word in counts if count or word != "HyperNode")
-        findings = f"; {_counted(len(self.findings), 'finding')}" if self.findings else ""
-        waiting = f"{len(self.pending):,} of them pending in {_counted(groups, 'group')}"
+        sizes = ", ".join(counted(count, word) for count, word in counts if count or word != "HyperNode")
+        findings = f"; {counted(len(self.findings), 'finding')}" if self.findings else ""
+        waiting = f"{len(self.pending):,} of them pending in {counted(groups, 'group')}"
         return f"<Instance: {sizes}, {waiting}{findings}>"
 
     def __dir__(self) -> list[str]:
@@ -551,10 +552,6 @@ _FOR_METHODS = (
     *("leaving_spreads", "may_evict", "may_move", "most_moves", "moves_only", "need_weights", "queue_path"),
     *("waiting_queue", "weights_of", "workload_pods", "_spreads"),
 )
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:

@@ -5,7 +5,7 @@ Everything is sorted by name first, so the order of the input leaves no trace in
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -14,16 +14,10 @@ from typing import TYPE_CHECKING
 from placer.base.errors import BadInstance, Fault
 from placer.base.quantity import Resources
 from placer.kube.kinds import BY_ATTRIBUTE
+from placer.kube.manifests.validation import KeptObjects
 from placer.kube.marks import KUEUE_REQUIRED
-from placer.problem import ignored_fields, notices
-from placer.problem.app_groups import (
-    AppGroupMember,
-    Application,
-    count_app_group_members,
-    read_app_group_members,
-    read_app_groups,
-)
-from placer.problem.broken_rules import note_broken_rules
+from placer.kube.pod import PodManifest
+from placer.problem import notices
 from placer.problem.communication import Network
 from placer.problem.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
 from placer.problem.eligibility import ConstraintsPool, host_ports, label_mark, numa_marks, rejection_marks
@@ -41,11 +35,9 @@ from placer.problem.gangs import (
     call_roster,
     created,
     group_priority,
-    note_misplaced_names,
     workload_gangs,
 )
 from placer.problem.instance import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
-from placer.problem.kept_pods import KeptPods
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.problem.neighbour_demand import (
@@ -58,24 +50,85 @@ from placer.problem.neighbour_demand import (
     units_of_group,
 )
 from placer.problem.neighbours import DomainUnit
-from placer.problem.network_topologies import read_cost_lists, read_network
+from placer.problem.network_objects import (
+    AppGroupMember,
+    Application,
+    count_app_group_members,
+    read_app_group_members,
+    read_app_groups,
+    read_cost_lists,
+    read_network,
+)
+from placer.problem.node_resource_topology import DemandPool, caught_up, read_numa
 from placer.problem.nodes import DEFAULT_OS, OS_LABEL, Constraints, Node, Taint, TopologyTree
-from placer.problem.numa.node_resource_topology import DemandPool, caught_up, read_numa
 from placer.problem.pod_states import Ownership, is_daemon, pending_by_scheduler, set_aside
 from placer.problem.queues import Priorities, Queues
 from placer.problem.requests import pod_requests
 from placer.problem.tier_tree import TierNames, label_tree, read_tree
-from placer.problem.unread import hold_back, note_unread, without_unread_room
-from placer.problem.unread_kinds import absent_work, note_limits_not_read, note_pods_not_made
-from placer.problem.unsupported import Refusals, Volumes, claimed, scheduled_jobs, text_bytes, undeclared_gang
+from placer.problem.unread import (
+    absent_work,
+    hold_back,
+    note_limits_not_read,
+    note_pods_not_made,
+    note_unread,
+    without_unread_room,
+)
+from placer.problem.unsupported import Refusals, Volumes, claimed, scheduled_jobs, text_bytes
 
 if TYPE_CHECKING:
     from placer.kube import core
     from placer.kube import policy as kube
     from placer.kube.base import NamespacedObject
     from placer.kube.manifests import Objects
-    from placer.kube.pod import PodManifest
     from placer.problem.expansion import Expansion
+
+
+class KeptPods:
+    """Pods by their manifests and all else that they were made of; one with a finding is not kept."""
+
+    def __init__(self) -> None:
+        self._around: object = None
+        self._known: dict[int, tuple[PodManifest, object, Pod]] = {}
+        self._used: set[int] = set()
+
+    def among(self, around: object) -> None:
+        """Make pods from now on with these around them, compared by value."""
+        if around != self._around:
+            self._around = around
+            self._known.clear()
+
+    def pod(self, manifest: PodManifest, depends_on: object, make: Callable[[], Pod], findings: Findings) -> Pod:
+        """A kept pod, else a new one; ``manifest`` is the same object as long as nothing in it changes."""
+        known = self._known.get(id(manifest))
+        if known is None or known[1] != depends_on:
+            before = findings.noted
+            known = manifest, depends_on, make()
+            if findings.noted != before:
+                self._known.pop(id(manifest), None)
+                return known[2]
+            self._known[id(manifest)] = known
+        self._used.add(id(manifest))
+        return known[2]
+
+    def forget_unused(self) -> None:
+        """Forget the pods that were not asked for since this was called last."""
+        for place in self._known.keys() - self._used:
+            del self._known[place]
+        self._used.clear()
+
+
+@dataclass(frozen=True)
+class KeptFacts:
+    """What a loop knows of single objects from one pass to the next."""
+
+    objects: KeptObjects = field(default_factory=KeptObjects)
+    pods: KeptPods = field(default_factory=KeptPods)
+
+    def forget_unused(self) -> None:
+        """Forget what was not asked for since this was called last."""
+        self.objects.forget_unused()
+        self.pods.forget_unused()
+
 
 #: PreferNoSchedule keeps no pod off.
 _EFFECTS = ("NoSchedule", "NoExecute")
@@ -113,10 +166,8 @@ def _ready(node: core.NodeManifest) -> bool:
 def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
     """Read the policy of an instance, else the default."""
     spec = written[0].spec if written else None
-    return _policy(spec) if spec is not None else Policy()
-
-
-def _policy(spec: kube.PolicySpec) -> Policy:
+    if spec is None:
+        return Policy()
     return Policy(
         levels=LEVELS if spec.levels is None else spec.levels,
         network_cost=spec.network_cost or "all",
@@ -183,7 +234,8 @@ class _PodReader:
         pending = state is PodState.PENDING
         app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        self._note_too_many(entry)
+        for wrong in () if pending else too_many_neighbours(pod.spec):
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -210,10 +262,6 @@ class _PodReader:
             text_bytes=text_bytes(pod),
             running_priority=self._running_priority(entry, group),
         )
-
-    def _note_too_many(self, entry: PodEntry) -> None:
-        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _priority(self, entry: PodEntry) -> int:
         return self.priorities.default if entry.stated is None else entry.stated
@@ -295,7 +343,7 @@ def make_instance(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
-    ignored_fields.note_managed_elsewhere(made, findings)
+    notices.note_managed_elsewhere(made, findings)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -331,7 +379,7 @@ def make_instance(
     zoned = demands if zones else None
     reads = _PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
-        _own_leaders(objects),
+        {Key(s.namespace, s.name) for s in objects.leader_worker_sets if s.spec.leader_worker_template.leader_template},
         policy.class_decides,
         neighbours=NeighboursPool(exclusive := exclusive_job_keys(entry.pod for entry in present)),
     )
@@ -360,8 +408,7 @@ def make_instance(
         set_aside=set_aside(pods_written, ownership),
         absent_work=absent_work(objects, ownership),
     )
-    _note(instance, objects, present, findings)
-    ignored_fields.note_ignored_fields(instance, objects, entries, findings)
+    notices.note_all(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     return replace(instance, findings=findings.all())
 
@@ -379,11 +426,6 @@ _APART = frozenset(
 def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
     yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
     yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
-
-
-def _own_leaders(objects: Objects) -> Set[Key]:
-    sets = objects.leader_worker_sets
-    return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
 
 
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
@@ -527,36 +569,3 @@ def _refusals(
             if not any(node.allocatable[resource] for node in nodes.values())
         },
     )
-
-
-def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
-    notices.note_ignored(objects, findings)
-    if "C10" not in instance.policy.rules_off:
-        notices.note_numatopologies(objects, findings)
-    _note_pending(instance, objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
-    notices.note_unread_queues(instance, objects.kai_pod_groups, findings)
-    notices.note_scheduled_once(instance, objects.coscheduling_pod_groups, findings)
-    standing = (PodState.PENDING, PodState.BOUND)
-    pods = [entry.pod for entry in entries if entry.state in standing]
-    ignored_fields.note_marks_ignored(pods, findings)
-    ignored_fields.note_marks_above(pods, objects, findings)
-    ignored_fields.note_marks_of_daemons(pods, findings)
-    ignored_fields.note_marks_around(instance, objects, findings)
-    notices.note_unread_room(instance, objects, findings)
-    notices.note_unlimited_bandwidth(pods, instance, findings)
-    if not objects.hyper_nodes:
-        notices.note_limits_without_tree(instance, findings)
-    notices.note_names_without_nodes(instance, findings)
-    note_broken_rules(instance, findings)
-
-
-def _note_pending(instance: Instance, objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
-    jobs = scheduled_jobs(objects.jobs)
-    alone = [entry.pod for entry in pending if entry.group is None]
-    notices.note_refused(instance, alone, findings)
-    notices.note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
-    note_misplaced_names(alone, findings)
-    pods = [entry.pod for entry in pending]
-    asked = {instance.pods[entry.key].queue for entry in pending}
-    notices.note_preferences(pods, objects.nodes, (each for each in objects.queues if each.name in asked), findings)
-    notices.note_inadmissible(pods, findings)

@@ -20,8 +20,7 @@ from placer.kube.base import Metadata, controller
 from placer.kube.marks import Place
 from placer.problem.findings import Findings
 from placer.problem.keys import GroupKey, Key
-from placer.problem.pod_makers import Maker, PodMakers, all_workloads
-from placer.problem.pod_states import is_daemon
+from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 
 if TYPE_CHECKING:
     from placer.kube.job_sets import JobSetManifest
@@ -281,10 +280,7 @@ class _GangMarks:
                 continue
             number = _number(text)
             if number is None or number < least:
-                expected = f"expected a number of at least {least}"
-                self._fault = (
-                    f"{place.value} {key} of Pod {pod.namespace}/{pod.name}: found {_quoted(text)}, {expected}"
-                )
+                self._wrong(f"{place.value} {key}", pod, _quoted(text), f"a number of at least {least}")
                 return None
             found.setdefault(number, f"Pod {pod.namespace}/{pod.name}")
         if len(found) > 1:

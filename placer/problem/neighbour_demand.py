@@ -37,8 +37,7 @@ from placer.problem.neighbours import (
     SpreadLimit,
 )
 from placer.problem.nodes import Constraints, Requirement, Toleration
-from placer.problem.pod_makers import JOB_SET, LEADER_WORKER_SET
-from placer.problem.pod_states import is_daemon
+from placer.problem.pod_states import JOB_SET, LEADER_WORKER_SET, is_daemon
 
 if TYPE_CHECKING:
     from placer.kube.base import Labels, LabelSelector

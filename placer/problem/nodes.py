@@ -14,7 +14,7 @@ from placer.problem.keys import label_word
 
 if TYPE_CHECKING:
     from placer.base.quantity import Resources
-    from placer.problem.numa.numa_values import NumaNode
+    from placer.problem.numa import NumaNode
 
 
 OS_LABEL = "kubernetes.io/os"

@@ -6,17 +6,20 @@ Only here stands which bindings count, which pods of a group are *placed*, and w
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple, TypeVar
 
 from placer.problem import (
     Area,
     Dependency,
     Group,
+    HostPort,
     Instance,
     Key,
+    Link,
     NetworkTopology,
     Node,
     Pod,
@@ -24,9 +27,10 @@ from placer.problem import (
     Spread,
     SubGroup,
 )
+from placer.problem.neighbours import AffinityTerm, DomainUnit, SpreadLimit
 from placer.problem.numa import TopologyManager
 from placer.problem.placement import Placement
-from placer.problem.pod_index import PodIndex
+from placer.problem.pod_index import CountedDomains, PodIndex, domain_of
 
 GroupOrPart = TypeVar("GroupOrPart", Group, SubGroup)
 
@@ -120,6 +124,61 @@ class Outcome:
         """Name of the node that a pod is on, or gets."""
         return self.new.get(pod.key, pod.node)
 
+    def domain_of(self, pod: Pod, key: str) -> str | None:
+        """Value of a label of that node; None where there is none."""
+        return domain_of(self.instance.nodes, self.node_of(pod), key)
+
+    def runs(self, pod: Pod) -> bool:
+        """Whether a pod is bound, or gets a node."""
+        return pod.state is PodState.BOUND or pod.key in self.new
+
+    @cached_property
+    def _running(self) -> tuple[Pod, ...]:
+        return tuple(filter(self.runs, self.instance.pods.values()))
+
+    def unattracted(self) -> Iterator[tuple[str, list[Key]]]:
+        """Keys, with running pods in whose domain of it no running pod matches all terms of their affinity (C12)."""
+        asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
+        for pod in self._running:
+            if pod.neighbours.affinity:
+                asking[pod.neighbours.affinity].append(pod)
+        for terms, pods in asking.items():
+            matching = list(filter(self.runs, self.neighbours.matching_all(term.pods for term in terms)))
+            for key in dict.fromkeys(term.topology_key for term in terms):
+                there = {self.domain_of(pod, key) for pod in matching} - {None}
+                alone = sorted(pod.key for pod in pods if self.domain_of(pod, key) not in there)
+                if alone:
+                    yield key, alone
+
+    def spread_over(self, limit: SpreadLimit) -> tuple[Counter[str], int]:
+        """Domains that a constraint counts (C14), with the pods counted in each, and the fewest."""
+        counts = self._counted_domains.counts(limit)
+        return counts, min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
+
+    @cached_property
+    def _counted_domains(self) -> CountedDomains:
+        return CountedDomains(self.instance.nodes, self.neighbours, self.node_of)
+
+    @cached_property
+    def unit_places(self) -> Mapping[DomainUnit, Mapping[str | None, list[Key]]]:
+        """Unit to its domains, None: nodes without its label, to its running pods there (C7 by label, C15)."""
+        found: dict[DomainUnit, dict[str | None, list[Key]]] = {}
+        for pod in self._running:
+            for unit in pod.neighbours.units:
+                value = self.domain_of(pod, unit.topology_key)
+                found.setdefault(unit, defaultdict(list))[value].append(pod.key)
+        return found
+
+    def job_places(self) -> Mapping[tuple[str, str], tuple[list[Key], list[Key]]]:
+        """Label and domain to running pods of JobSets' Jobs there: of exclusive ones, and of others (C15)."""
+        found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
+        for pod in self._running:
+            for job in pod.neighbours.jobs:
+                value = self.domain_of(pod, job.topology_key)
+                if value is not None:
+                    found[job.topology_key, value][not job.exclusive].append(pod.key)
+        return found
+
     def added(self, pending: Sequence[Key]) -> list[Key]:
         """Those of the pods that this placement adds."""
         return [key for key in pending if key in self.new]
@@ -157,6 +216,29 @@ class Outcome:
             for each in app_group.dependencies
             if (key, each.origin) in staff and (key, each.destination) in staff
         )
+
+    def calls(self) -> Mapping[tuple[Key, str], list[Flow]]:
+        """AppGroup and workload to the flows that it begins."""
+        found: dict[tuple[Key, str], list[Flow]] = defaultdict(list)
+        for flow in self.flows:
+            found[flow.app_group, flow.dependency.origin].append(flow)
+        return found
+
+    def traffic(self) -> Counter[Link]:
+        """Link to the bit/s that pods use, terminating ones included (C9)."""
+        found: Counter[Link] = Counter()
+        for flow in self.flows:
+            for link, pairs in self.on_links(flow.callers.total.pairs(flow.callees.total)):
+                found[link] += pairs * (flow.dependency.min_bandwidth or 0)
+        return found
+
+    def on_links(self, pairs: Iterable[tuple[Area, Area, int]]) -> Iterator[tuple[Link, int]]:
+        """The links of pairs of areas, with the number of the pairs; none within an area."""
+        network = self.instance.network
+        for origin, destination, count in pairs if network is not None else ():
+            link = network.link(origin, destination) if network is not None else None
+            if link is not None:
+                yield link, count
 
     def carried_out(self) -> Instance:
         """The instance with every new pod bound to its node, and in its zones; the others still wait."""
@@ -263,6 +345,41 @@ class Outcome:
     def admitted(self, group: Group) -> bool:
         """Whether the group is ready with some pod."""
         return bool(group.placed_before or self.added(group.pending)) and self.ready(group)
+
+
+def clashing_ports(pods: Iterable[Pod]) -> Iterator[tuple[Pod, HostPort, Pod, HostPort]]:
+    """Host ports of pods on one node that clash with those of a pod before them (C2)."""
+    holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
+    for position, pod in enumerate(pods):
+        places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
+        others = {at: other for each in places for at, other in holders[each]}
+        for at in sorted(others):
+            both = product(pod.host_ports, others[at].host_ports)
+            yield from ((pod, mine, others[at], theirs) for mine, theirs in both if mine.clashes(theirs))
+        for each in places:
+            holders[each].append((position, pod))
+
+
+def requested(pods: Iterable[Pod]) -> Counter[str]:
+    """Sum of the pods' requests, per resource; equal requests are multiplied."""
+    total: Counter[str] = Counter()
+    for requests, count in Counter(pod.requests for pod in pods).items():
+        for resource, amount in requests.items():
+            total[resource] += count * amount
+    return total
+
+
+def pods_by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """Known queue to the pods that count against it."""
+    own: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if pod.queue is not None:
+            own[pod.queue].append(pod)
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for queue, members in own.items():
+        for name in instance.queue_path(queue):
+            found[name] += members
+    return found
 
 
 def _more(

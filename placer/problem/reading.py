@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -68,15 +70,7 @@ def read_frame(
     lenient: bool = False,
     **edits: Sequence[str],
 ) -> Instance:
-    """Read a cluster without its pods and workloads, which is most of the work: nodes, the tree and what is beside.
-
-    Parameters
-    ----------
-    paths, scheduler_name, lenient
-        As :func:`read` takes them.
-    edits
-        ``with_``, ``without`` and ``set_``, as :func:`read` takes them.
-    """
+    """As :func:`read`, of a cluster without its pods and workloads, which is most of the work."""
     from placer.kube.manifests import read_objects, validate
     from placer.problem.instance_builder import make_instance
 
@@ -93,9 +87,8 @@ def read_expansion(
     from placer.kube.manifests import load
     from placer.problem.expansion import documents, expand
     from placer.problem.findings import Findings
-    from placer.problem.ignored_fields import note_managed_elsewhere
-    from placer.problem.notices import note_ignored
-    from placer.problem.unread_kinds import note_pods_not_made
+    from placer.problem.notices import note_ignored, note_managed_elsewhere
+    from placer.problem.unread import note_pods_not_made
 
     objects = load(paths)
     noted = Findings()
@@ -150,18 +143,7 @@ class Unread:
 
 
 def read_placement(path: str | Path) -> Placement:
-    """Read a placement of any origin.
-
-    Parameters
-    ----------
-    path
-        File, or ``-``, with a Placement of placer, v1 Bindings, or a List of them.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of the file.
-    """
+    """Read a Placement of placer, v1 Bindings, or a List of them from a file, or ``-``; BadInstance: every fault."""
     return read_whole_placement(path)[0]
 
 
@@ -169,44 +151,35 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     """Read a placement, and which keys of its file are not read; ``strict``: unknown ones are errors."""
     from placer.kube.manifests import read_texts, split
 
-    raws = split(read_texts([path]))
     faults: list[Fault] = []
-    bindings: list[Binding] = []
-    one_by_one: set[str] = set()
-    lost: set[str] = set()
-    freed: set[str] = set()
-    wanted: list[str] = []
-    disruption = _DisruptionReader(faults)
+    parts: list[Placement] = []
     others: list[RawObject] = []
     keys = _Keys()
-    for raw in raws:
+    for raw in split(read_texts([path])):
+        reader = _PlacementReader(raw, faults)
         if (raw.group, raw.kind) == ("placer.dev", "Placement"):
-            value = _value(raw)
-            bindings += _of_placement(raw, value, faults)
-            one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
-            lost.update(_names(raw, value.get("lost"), "lost", faults))
-            freed.update(_names(raw, value.get("freed"), "freed", faults))
-            wanted += _objects(raw, value.get("wanted"), "wanted", faults)
-            disruption.read(raw, value)
-            keys.of_placement(value)
+            parts.append(reader.placement())
+            keys.of_placement(reader.value)
         elif (raw.group, raw.kind) == ("", "Binding"):
-            value = _value(raw)
-            bindings += _of_binding(raw, value, faults)
-            keys.look("Binding", "", value, keys.BINDING)
-            keys.look("Binding", "target.", value.get("target"), keys.TARGET)
+            parts.append(Placement(reader.of_binding()))
+            keys.look("Binding", "", reader.value, keys.BINDING)
+            keys.look("Binding", "target.", reader.value.get("target"), keys.TARGET)
         else:
             others.append(raw)
     if others:
-        hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
-        faults.append(_foreign(others, hint))
+        bound = faults or any(each.bindings for each in parts)
+        hint = "" if bound else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
+        more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
+        expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+        _PlacementReader(others[0], faults).fault("kind", f"{others[0].label or 'no kind'}{more}", expected)
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
     if strict:
         refuse_findings([path], unread.findings)
-    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)), lost=tuple(sorted(lost)), wanted=tuple(wanted))
-    placement = replace(placement, freed=tuple(sorted(freed)))
-    return replace(placement, **disruption.parts()), unread
+    together = {each.name: tuple(chain(*(getattr(part, each.name) for part in parts))) for each in fields(Placement)}
+    sets = {name: tuple(sorted(set(together[name]))) for name in ("one_by_one", "lost", "freed")}
+    return Placement(**{**together, **sets}), unread
 
 
 class _Keys:
@@ -272,119 +245,109 @@ def _placement_keys() -> tuple[str, ...]:
     return tuple(json.loads(text)["properties"])
 
 
-def _of_placement(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:
-    entries = value.get("bindings")
-    if not isinstance(entries, list):
-        faults.append(_fault(raw, "bindings", _type(entries), "a list"))
-        return []
-    found: list[Binding] = []
-    for index, entry in enumerate(entries):
-        texts = [_text(raw, entry, f"bindings[{index}]", name, faults) for name in ("namespace", "pod", "node")]
-        if None not in texts:
-            namespace, pod, node = (text or "" for text in texts)
-            zones = _names(raw, entry.get("numaZones"), f"bindings[{index}].numaZones", faults)
-            found.append(Binding(Key(namespace, pod), node, zones))
-    return found
+class _PlacementReader:
+    """One object of a file that binds or disturbs something; what is wrong with it is added to ``faults``."""
 
+    def __init__(self, raw: RawObject, faults: list[Fault]) -> None:
+        self._raw, self._faults = raw, faults
 
-class _DisruptionReader:
-    def __init__(self, faults: list[Fault]) -> None:
-        self._faults = faults
-        self._evictions: list[Key] = []
-        self._moves: list[Binding] = []
-        self._steps: list[Step] = []
+    @cached_property
+    def value(self) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(bytes(self._raw.text))
+        return value
 
-    def parts(self) -> dict[str, Any]:
-        return {"evictions": tuple(self._evictions), "moves": tuple(self._moves), "steps": tuple(self._steps)}
+    def placement(self) -> Placement:
+        value = self.value
+        bindings, one_by_one = tuple(self._bindings()), self._names(value.get("oneByOne"), "oneByOne")
+        lost, freed = (self._names(value.get(name), name) for name in ("lost", "freed"))
+        wanted = tuple(map(json.dumps, self._list(value.get("wanted"), "wanted", dict, "a list of objects")))
+        going = [self._pod(entry, path) for path, entry in self._entries("evictions")]
+        moves = tuple(self._moves())
+        steps = ((entry, path) for path, entry in self._entries("steps"))
+        return Placement(
+            bindings,
+            one_by_one,
+            tuple(pod for pod in going if pod is not None),
+            moves,
+            tuple(Step(self._keys(*each, "go"), self._keys(*each, "bind")) for each in steps),
+            lost,
+            wanted,
+            freed,
+        )
 
-    def read(self, raw: RawObject, value: Mapping[str, Any]) -> None:
-        for path, entry in self._entries(raw, value, "evictions"):
-            pod = self._pod(raw, entry, path)
-            if pod is not None:
-                self._evictions.append(pod)
-        for path, entry in self._entries(raw, value, "moves"):
-            pod, node = self._pod(raw, entry, path), _text(raw, entry, path, "to", self._faults)
-            zones = _names(raw, entry.get("numaZones"), f"{path}.numaZones", self._faults)
+    def of_binding(self) -> tuple[Binding, ...]:
+        node = self._text(self.value.get("target"), "target", "name")
+        pod = self._text(self.value.get("metadata"), "metadata", "name")
+        if node is None or pod is None:
+            return ()
+        return (Binding(Key(self._raw.namespace or "default", pod), node),)
+
+    def fault(self, field: str, found: str, expected: str) -> None:
+        self._faults.append(Fault(self._raw.file, self._raw.document, self._raw.label, field, found, expected))
+
+    def _bindings(self) -> Iterator[Binding]:
+        entries = self.value.get("bindings")
+        if not isinstance(entries, list):
+            self.fault("bindings", _type(entries), "a list")
+            return
+        for index, entry in enumerate(entries):
+            path = f"bindings[{index}]"
+            pod, node = self._pod(entry, path), self._text(entry, path, "node")
             if pod is not None and node is not None:
-                self._moves.append(Binding(pod, node, zones))
-        for path, entry in self._entries(raw, value, "steps"):
-            self._steps.append(Step(self._keys(raw, entry, path, "go"), self._keys(raw, entry, path, "bind")))
+                yield Binding(pod, node, self._names(entry.get("numaZones"), f"{path}.numaZones"))
 
-    def _entries(self, raw: RawObject, value: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        entries = value.get(name)
+    def _moves(self) -> Iterator[Binding]:
+        for path, entry in self._entries("moves"):
+            pod, node = self._pod(entry, path), self._text(entry, path, "to")
+            zones = self._names(entry.get("numaZones"), f"{path}.numaZones")
+            if pod is not None and node is not None:
+                yield Binding(pod, node, zones)
+
+    def _entries(self, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        entries = self.value.get(name)
         if entries is not None and not isinstance(entries, list):
-            self._faults.append(_fault(raw, name, _type(entries), "a list"))
+            self.fault(name, _type(entries), "a list")
             return
         for index, entry in enumerate(entries or ()):
             if isinstance(entry, dict):
                 yield f"{name}[{index}]", entry
             else:
-                self._faults.append(_fault(raw, f"{name}[{index}]", _type(entry), "an object"))
+                self.fault(f"{name}[{index}]", _type(entry), "an object")
 
-    def _pod(self, raw: RawObject, entry: Mapping[str, Any], path: str) -> Key | None:
-        namespace = _text(raw, entry, path, "namespace", self._faults)
-        pod = _text(raw, entry, path, "pod", self._faults)
+    def _pod(self, entry: Any, path: str) -> Key | None:
+        namespace, pod = self._text(entry, path, "namespace"), self._text(entry, path, "pod")
         return None if namespace is None or pod is None else Key(namespace, pod)
 
-    def _keys(self, raw: RawObject, entry: Mapping[str, Any], path: str, name: str) -> tuple[Key, ...]:
+    def _keys(self, entry: Mapping[str, Any], path: str, name: str) -> tuple[Key, ...]:
         found = []
-        for text in _names(raw, entry.get(name), f"{path}.{name}", self._faults):
+        for text in self._names(entry.get(name), f"{path}.{name}"):
             namespace, _, pod = text.partition("/")
             if namespace and pod and "/" not in pod:
                 found.append(Key(namespace, pod))
             else:
-                self._faults.append(_fault(raw, f"{path}.{name}", repr(text[:80]), "NAMESPACE/NAME of a pod"))
+                self.fault(f"{path}.{name}", repr(text[:80]), "NAMESPACE/NAME of a pod")
         return tuple(found)
 
+    def _text(self, place: Any, path: str, name: str) -> str | None:
+        value = place.get(name) if isinstance(place, Mapping) else None
+        if isinstance(value, str) and value:
+            return value
+        self.fault(f"{path}.{name}", _type(value), "a name")
+        return None
 
-def _of_binding(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:
-    node = _text(raw, value.get("target"), "target", "name", faults)
-    pod = _text(raw, value.get("metadata"), "metadata", "name", faults)
-    if node is None or pod is None:
-        return []
-    return [Binding(Key(raw.namespace or "default", pod), node)]
-
-
-def _text(raw: RawObject, place: Any, path: str, name: str, faults: list[Fault]) -> str | None:
-    value = place.get(name) if isinstance(place, Mapping) else None
-    if isinstance(value, str) and value:
-        return value
-    faults.append(_fault(raw, f"{path}.{name}", _type(value), "a name"))
-    return None
-
-
-def _names(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> tuple[str, ...]:
-    if value is None:
+    def _names(self, value: Any, path: str) -> tuple[str, ...]:
+        names = self._list(value, path, str, "a list of names")
+        if all(names):
+            return tuple(names)
+        self.fault(path, _type(value), "a list of names")
         return ()
-    if isinstance(value, list) and all(isinstance(each, str) and each for each in value):
-        return tuple(value)
-    faults.append(_fault(raw, path, _type(value), "a list of names"))
-    return ()
 
-
-def _objects(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> list[str]:
-    if value is None:
+    def _list(self, value: Any, path: str, kind: type, expected: str) -> list[Any]:
+        if value is None or (isinstance(value, list) and all(isinstance(each, kind) for each in value)):
+            return value or []
+        self.fault(path, _type(value), expected)
         return []
-    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
-        return [json.dumps(each) for each in value]
-    faults.append(_fault(raw, path, _type(value), "a list of objects"))
-    return []
-
-
-def _value(raw: RawObject) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(bytes(raw.text))
-    return value
-
-
-def _fault(raw: RawObject, field: str, found: str, expected: str) -> Fault:
-    return Fault(raw.file, raw.document, raw.label, field, found, expected)
 
 
 def _type(value: object) -> str:
     return "nothing" if value is None else repr(value)[:80]
-
-
-def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
-    more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
-    expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
-    return _fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected)

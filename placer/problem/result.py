@@ -28,20 +28,6 @@ from placer.base.words import Sentence
 from placer.problem import Finding, GroupKey, Instance, Pod
 from placer.problem.placement import MAXIMISED, Binding, Placement, Score, Value
 
-__all__ = [
-    "WEIGHT",
-    "Bound",
-    "Judged",
-    "Reason",
-    "Result",
-    "Termination",
-    "TracePoint",
-    "Verdict",
-    "doubts",
-    "judge",
-    "reach_words",
-]
-
 
 class Termination(StrEnum):
     """Why it stopped."""

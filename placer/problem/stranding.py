@@ -10,7 +10,8 @@ from typing import Any
 from placer.base.quantity import PODS, Resources, format_amount
 from placer.problem import Constraints, Instance, Node
 
-__all__ = ["AlikePods", "Stranded", "stranded"]
+#: These are looked at last.
+_PLAIN = ("cpu", "memory", "ephemeral-storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,7 @@ def _least_kinds(instance: Instance) -> dict[str, list[AlikePods]]:
                 for other in found[resource]
             ):
                 found[resource].append(kind)
-    return {resource: found[resource] for resource in sorted(found, key=_by_worth)}
-
-
-def _by_worth(resource: str) -> tuple[bool, str]:
-    return resource in ("cpu", "memory", "ephemeral-storage"), resource
+    return {resource: found[resource] for resource in sorted(found, key=lambda name: (name in _PLAIN, name))}
 
 
 def _reason(

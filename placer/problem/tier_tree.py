@@ -10,7 +10,7 @@ import graphlib
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import re2
 
@@ -98,22 +98,12 @@ class TierNames:
         return None
 
 
-CODE: Final = "HyperNodeMember"
-
-
 @dataclass(frozen=True, slots=True)
 class Members:
     """Existing direct members of a HyperNode."""
 
     nodes: frozenset[str]
     children: frozenset[str]
-
-
-def _read_hyper_node_members(
-    hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
-) -> dict[str, Members]:
-    reader = _MemberSelection(hyper_nodes, nodes, findings)
-    return {each.name: reader.members(each) for each in hyper_nodes}
 
 
 class _MemberSelection:
@@ -182,7 +172,7 @@ class _MemberSelection:
         return found
 
     def _report(self, owner: str, what: str) -> None:
-        self._findings.add(CODE, f"HyperNode {owner}", f"HyperNode {owner}: {what}")
+        self._findings.add("HyperNodeMember", f"HyperNode {owner}", f"HyperNode {owner}: {what}")
 
 
 def _worded(requirement: Requirement) -> str:
@@ -243,7 +233,8 @@ def read_tree(
 ) -> TopologyTree:
     """Build the tree of all sound HyperNodes; each fault is one finding."""
     tiers = {each.name: each.spec.tier for each in sorted(hyper_nodes, key=lambda each: each.name)}
-    members = _read_hyper_node_members(hyper_nodes, nodes, findings)
+    selection = _MemberSelection(hyper_nodes, nodes, findings)
+    members = {each.name: selection.members(each) for each in hyper_nodes}
     between = _Memberships.of(tiers, members)
     cyclic = _cycles(between, findings)
     broken = cyclic | _two_parents(between, findings) | _overlaps(between, members, findings)

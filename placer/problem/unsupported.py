@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
     from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
-    from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
+    from placer.kube.pod import PodAffinity, PodManifest, PodSpec
 
 _ONE_POD = "ReadWriteOncePod"
 _MOST_RESOURCES, _MOST_WORDS = 200, 200
@@ -54,7 +54,8 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
+        modes = ((key, each.spec.access_modes or ()) for key, each in self._claims.items() if each.spec is not None)
+        exclusive = {key for key, access_modes in modes if _ONE_POD in access_modes}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
@@ -97,20 +98,11 @@ class Volumes:
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
     """Field and claim of every volume that a claim backs."""
     for volume in pod.spec.volumes or ():
-        name = _claim_name(pod, volume)
-        if name is not None:
-            kind = "ephemeral" if volume.ephemeral is not None else "persistentVolumeClaim"
-            yield f"spec.volumes[{volume.name or ''}].{kind}", Key(pod.namespace, name)
-
-
-def _claim_name(pod: PodManifest, volume: VolumeEntry) -> str | None:
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
-
-
-def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
-    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
+        named, ephemeral = volume.persistent_volume_claim, volume.ephemeral is not None
+        claim = named.claim_name if named is not None else f"{pod.name}-{volume.name}" if ephemeral else None
+        if claim is not None:
+            kind = "ephemeral" if ephemeral else "persistentVolumeClaim"
+            yield f"spec.volumes[{volume.name or ''}].{kind}", Key(pod.namespace, claim)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from placer.base.words import some
 from placer.kube.manifests import Text, read_objects
 from placer.problem import GroupKey, Instance
 
-__all__ = ["count_at_tier", "groups_wanted", "is_shape", "new_groups", "wanted_objects", "wanted_text"]
-
 #: ``N x PODS x RESOURCES @ TIER``; what does not begin so is the name of a file.
 _SHAPE = re.compile(
     r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"
@@ -45,11 +43,6 @@ class _WantedShape:
 
     @classmethod
     def parse(cls, words: str) -> _WantedShape:
-        """Raises
-        ------
-        UsageError
-            It is written otherwise, or wants more pods than one call may.
-        """
         match = _SHAPE.fullmatch(words)
         if match is None:
             raise UsageError(f"--want {words!r}: expected {_FORM}, or a file")
@@ -132,13 +125,7 @@ def _known_tiers(instance: Instance) -> str:
 
 
 def count_at_tier(option: str, words: str, instance: Instance) -> tuple[int, int]:
-    """Read ``K@TIER`` of an option; the tier is a number or a tierName.
-
-    Raises
-    ------
-    UsageError
-        It does not parse, or no HyperNode is of that tier.
-    """
+    """Read ``K@TIER`` of an option, by number or tierName; a wrong text or an absent tier is a :class:`UsageError`."""
     match = re.fullmatch(r"([1-9][0-9]{0,8})@(.+)", words)
     if match is None:
         raise UsageError(f"{option} {words}: expected K@TIER with K from 1 on, such as 2@1 or 2@rack")
@@ -161,14 +148,8 @@ def wanted_objects(words: str, instance: Instance, taken: Collection[str] = ()) 
     """The request of ``--want`` as Kubernetes objects, each as JSON.
 
     ``words``: a shape, or the name of a file with a job: Pods, their PodGroups, or workloads that make them.
-    ``taken``: namespaces in use that ``instance`` does not show.
-
-    Raises
-    ------
-    UsageError
-        A shape does not parse, or names a tier that is not there; a file has objects of the cluster itself.
-    BadInstance
-        The file cannot be read.
+    ``taken``: namespaces in use that ``instance`` does not show. A wrong shape, an absent tier and objects of the
+    cluster itself are a :class:`UsageError`, a file that cannot be read is a :class:`BadInstance`.
     """
     if is_shape(words):
         known = _namespaces(instance).union(taken)
@@ -191,13 +172,7 @@ def wanted_text(objects: Sequence[str]) -> list[Text]:
 
 
 def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
-    """Groups with pods that wait and were not there before, in their order.
-
-    Raises
-    ------
-    UsageError
-        There is also a pod that was not there before, or not on that node, and has a node.
-    """
+    """Groups with pods that wait and were not there before, in their order; :class:`UsageError`: others have moved."""
     new = (pod for pod in instance.pending if pod.key not in before.pods)
     groups = list(dict.fromkeys(pod.group for pod in new if pod.group is not None))
     nodes = {key: pod.node for key, pod in before.pods.items()}

@@ -1,15 +1,27 @@
-"""Instances in which something is otherwise."""
+"""Instances in which something is otherwise; a docstring says how it is in the result."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from placer.base.quantity import Resources
-from placer.problem import Group, GroupKey, Instance, Key, Node, PodState, SubGroup
-from placer.problem.instance import group_of_one
+from placer.problem import (
+    Constraints,
+    Group,
+    GroupKey,
+    Instance,
+    Key,
+    NetworkTopology,
+    Node,
+    Pod,
+    PodState,
+    Queue,
+    SubGroup,
+)
+from placer.problem.instance import NO_TIER, group_of_one
 
 _Part = TypeVar("_Part", Group, SubGroup)
 
@@ -121,3 +133,155 @@ def with_free_zones(node: Node) -> Node:
         free = Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
         zones.append(replace(zone, available=free))
     return replace(node, numa=replace(node.numa, zones=tuple(zones)))
+
+
+def alone(instance: Instance, key: GroupKey) -> Instance:
+    """The instance in which nothing waits but one group, and nothing counts but that it is admitted."""
+    left = only_waiting(instance, {key})
+    return left.keeping_held(policy=replace(instance.policy, levels=("placed",)))
+
+
+def with_pods(instance: Instance, pods: Iterable[Key], change: Callable[[Pod], Pod]) -> Instance:
+    """Some pods are changed, in nothing that a node holds."""
+    changed = {key: change(instance.pods[key]) for key in pods}
+    return instance.keeping_held(pods={**instance.pods, **changed})
+
+
+def with_group(instance: Instance, group: Group) -> Instance:
+    """A group is changed."""
+    return instance.keeping_held(groups={**instance.groups, group.key: group})
+
+
+def without_rule(instance: Instance, rule: str) -> Instance:
+    """A rule is off."""
+    policy = replace(instance.policy, rules_off=instance.policy.rules_off | {rule})
+    return instance.keeping_held(policy=policy)
+
+
+def valid(instance: Instance, group: Group) -> Instance:
+    """A group is in order; tier limits that contradict each other go, too."""
+    policies = tuple(replace(policy, topology=_clear(policy.topology)) for policy in group.policies)
+    return with_group(instance, replace(group, invalid=None, topology=_clear(group.topology), policies=policies))
+
+
+def _clear(topology: NetworkTopology | None) -> NetworkTopology | None:
+    return None if topology is not None and topology.highest_tier == NO_TIER else topology
+
+
+def with_existing_minimum(instance: Instance, group: Group) -> Instance:
+    """A group needs no more pods than there are."""
+    there = Counter(instance.pods[key].role for key in (*group.pending, *group.bound))
+    there.update(group.succeeded)
+    roles = {role: min(least, there[role]) for role, least in group.min_task_member.items()}
+    policies = []
+    for index, policy in enumerate(group.policies):
+        parts = (part for part in group.sub_groups if part.policy == index)
+        sizes = [part.placed_before + len(part.pending) for part in parts]
+        size = max(1, min([policy.size, *sizes]))
+        policies.append(replace(policy, size=size, min_sub_groups=min(policy.min_sub_groups, len(sizes))))
+    least = min(group.min_member, group.placed_before + len(group.pending))
+    return with_group(instance, replace(group, min_member=least, min_task_member=roles, policies=tuple(policies)))
+
+
+def supported(instance: Instance, group: Group) -> Instance:
+    """All that the waiting pods of a group ask for is modelled (C4)."""
+    return with_pods(instance, group.pending, lambda pod: replace(pod, unsupported=()))
+
+
+def eligible(instance: Instance, group: Group) -> Instance:
+    """Every node takes the waiting pods of a group (C3); nothing else waits that could notice."""
+    nodes = {name: replace(node, ready=True, unschedulable=False, taints=()) for name, node in instance.nodes.items()}
+    freed = with_pods(instance, group.pending, lambda pod: replace(pod, constraints=Constraints()))
+    return freed.keeping_held(nodes=nodes)
+
+
+def roomy(instance: Instance, group: Group) -> Instance:
+    """Every node has room for all waiting pods of a group (C2)."""
+    need = sum((instance.pods[key].requests for key in group.pending), Resources())
+    nodes = {}
+    for name, node in instance.nodes.items():
+        held = instance.held.get(name, Resources())
+        room = {
+            what: max(node.allocatable[what], held[what]) + need[what] for what in {*node.allocatable, *held, *need}
+        }
+        nodes[name] = replace(node, allocatable=Resources(room))
+    freed = with_pods(instance, group.pending, lambda pod: replace(pod, host_ports=()))
+    return freed.keeping_held(nodes=nodes)
+
+
+def anywhere(instance: Instance, group: Group) -> Instance:
+    """A group has no tier limit (C7)."""
+    policies = tuple(replace(policy, topology=None) for policy in group.policies)
+    return with_group(without_rule(instance, "C7"), replace(group, topology=None, policies=policies))
+
+
+def with_queues(instance: Instance, group: Group, change: Callable[[Queue], Queue]) -> Instance:
+    """The queues of waiting pods of a group are changed, with those above them."""
+    names = {name for key in group.pending for name in instance.queue_path(instance.pods[key].queue)}
+    return instance.keeping_held(queues={**instance.queues, **{name: change(instance.queues[name]) for name in names}})
+
+
+def protecting(instance: Instance, why: Mapping[Key, str]) -> Instance:
+    """Some running pods are protected, each for a reason, unless they were before."""
+    pods = dict(instance.pods)
+    for key, reason in why.items():
+        pod = pods.get(key)
+        if pod is not None and pod.state is PodState.BOUND and not pod.protected:
+            pods[key] = replace(pod, protected=reason)
+    return replace(instance, pods=pods)
+
+
+def keeping_room(
+    instance: Instance, before: Instance, pods: Mapping[Key, str], freed: Collection[str] = ()
+) -> Instance:
+    """Room is held for pods that do not wait in it and did ``before``, by their nodes; HyperNodes that are ``freed``
+    take nothing.
+    """
+    held = {
+        key: replace(before.pods[key], state=PodState.NOMINATED, node=node, group=None) for key, node in pods.items()
+    }
+    closed = {name for name in instance.nodes if not frozenset(freed).isdisjoint(instance.topology.path(name))}
+    nodes = {
+        name: replace(each, unschedulable=name in closed or each.unschedulable) for name, each in instance.nodes.items()
+    }
+    return replace(instance, pods=dict(sorted({**instance.pods, **held}.items())), nodes=nodes)
+
+
+def elastic(instance: Instance, gangs: Collection[GroupKey]) -> Instance:
+    """Some gangs need no more pods than they have, and take each alone."""
+    changed = {}
+    for key in gangs:
+        group = instance.groups[key]
+        policies = tuple(replace(each, size=1, min_sub_groups=0) for each in group.policies)
+        changed[key] = replace(group, min_member=group.placed_before, min_task_member={}, policies=policies)
+    return replace(instance, groups={**instance.groups, **changed})
+
+
+def _in_units_of(pod: Pod, number: int) -> Pod:
+    units = tuple(replace(each, name=f"{each.name}~{number}") for each in pod.neighbours.units)
+    return replace(pod, neighbours=replace(pod.neighbours, units=units)) if units else pod
+
+
+def with_copies(lone: Instance, key: GroupKey, count: int) -> Instance:
+    """A group waits so many times, each copy with domains of its own."""
+    group, pods, groups = lone.groups[key], dict(lone.pods), dict(lone.groups)
+    first = replace(group, bound=(), succeeded={})
+    for number in range(2, count + 1):
+        names = {each: Key(each.namespace, f"{each.name}~{number}") for each in group.pending}
+        copy_key = GroupKey(key.api_group, key.namespace, f"{key.name}~{number}")
+        parts = tuple(
+            replace(part, pending=tuple(names[each] for each in part.pending), bound=(), succeeded=0)
+            for part in group.sub_groups
+        )
+        groups[copy_key] = replace(first, key=copy_key, pending=tuple(names.values()), sub_groups=parts)
+        for old, new in names.items():
+            pods[new] = replace(_in_units_of(lone.pods[old], number), name=new.name, group=copy_key)
+    return replace(lone, pods=dict(sorted(pods.items())), groups=dict(sorted(groups.items())))
+
+
+def groups_alone(instance: Instance, pods: Collection[Key]) -> Instance:
+    """Nothing is there but some pods and all of their groups."""
+    named = {instance.pods[key].group for key in pods}
+    groups = {key: group for key, group in instance.groups.items() if key in named}
+    near = {key for group in groups.values() for key in (*group.bound, *group.pending)}.union(pods)
+    return replace(instance, pods={key: instance.pods[key] for key in sorted(near)}, groups=groups)

@@ -42,10 +42,7 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
 
     A bound pod may keep the surplus that it has by bound pods alone. The amount is the surplus, summed over the pods.
     """
-    flows = defaultdict(list)
-    for flow in outcome.flows:
-        flows[flow.app_group, flow.dependency.origin].append(flow)
-    for (app_group, workload), calls in flows.items():
+    for (app_group, workload), calls in outcome.calls().items():
         callers = calls[0].callers
         subjects = (f"AppGroup {app_group}", f"Workload {workload}")
         for area, count in callers.after.areas.items():
@@ -69,7 +66,11 @@ def bandwidth(outcome: Outcome) -> Iterator[Violation]:
     network = outcome.instance.network
     if network is None:
         return
-    total, added = _traffic(outcome, network)
+    total, added = outcome.traffic(), defaultdict[Link, Counter[str]](Counter)
+    for flow in outcome.flows:
+        for link, pairs in outcome.on_links(flow.new_traffic()) if flow.dependency.min_bandwidth else ():
+            user = f"{flow.dependency} of AppGroup {flow.app_group}"
+            added[link][user] += pairs * (flow.dependency.min_bandwidth or 0)
     for link, users in sorted(added.items()):
         room, fresh = network.capacity(link), sum(users.values())
         if room is not None and fresh > 0 and total[link] > room:
@@ -79,21 +80,3 @@ def bandwidth(outcome: Outcome) -> Iterator[Violation]:
                 f"{counted(set(users))}) of {room}: {excess} too much"
             )
             yield Violation("C9", (topology, f"Link {link.origin} -> {link.destination}"), excess, message)
-
-
-def _traffic(outcome: Outcome, network: Network) -> tuple[Counter[Link], dict[Link, Counter[str]]]:
-    total: Counter[Link] = Counter()
-    added: dict[Link, Counter[str]] = defaultdict(Counter)
-    for flow in outcome.flows:
-        least = flow.dependency.min_bandwidth
-        if not least:
-            continue
-        for origin, destination, pairs in flow.callers.total.pairs(flow.callees.total):
-            link = network.link(origin, destination)
-            if link is not None:
-                total[link] += pairs * least
-        for origin, destination, pairs in flow.new_traffic():
-            link = network.link(origin, destination)
-            if link is not None:
-                added[link][f"{flow.dependency} of AppGroup {flow.app_group}"] += pairs * least
-    return total, added

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from placer.problem import Instance, Key, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way
-from placer.problem.neighbours import AffinityTerm
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement, Violation
-from placer.problem.pod_index import domain_of
 from placer.problem.what_if import released
 from placer.rules.calls import bandwidth
 from placer.rules.groups import queue
 from placer.rules.places import capacity
 from placer.rules.rules import broken
 from placer.rules.words import count_of, pod_name
-
-#: Topology key and value, None on a node without it.
-Domain = tuple[str, str | None]
 
 DisruptionRule = Callable[[Disruption], Iterator[Violation]]
 
@@ -219,8 +215,8 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
         free = nodes.keys() - (disruption.moved.keys() - gone)
         bound.update((key, nodes[key]) for key in step.bind if key in free)
         outcome = Outcome(released(instance, gone), Placement.of(bound))
-        if number < len(steps):
-            yield from _without_room(outcome, number)
+        for each in chain(capacity(outcome), queue(outcome), bandwidth(outcome)) if number < len(steps) else ():
+            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
         alone = without_affinity(outcome) - told - bound.keys()
         for key in sorted(alone):
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
@@ -234,8 +230,9 @@ def _touched(disruption: Disruption) -> Instance:
     pods = instance.pods
     if any(pod.neighbours.affinity for pod in pods.values()):
         return instance
-    nodes, disturbed, limited = set(new.values()), {*disruption.gone, *new}, _limited(instance)
-    calls = instance.network is not None
+    nodes, disturbed, calls = set(new.values()), {*disruption.gone, *new}, instance.network is not None
+    queues = instance.queues
+    limited = {name for name in queues if any(queues[up].capability for up in instance.queue_path(name))}
     kept = {
         key: pod
         for key, pod in pods.items()
@@ -244,31 +241,9 @@ def _touched(disruption: Disruption) -> Instance:
     return replace(instance, pods=kept)
 
 
-def _limited(instance: Instance) -> set[str | None]:
-    queues = instance.queues
-    return {name for name in queues if any(queues[up].capability for up in instance.queue_path(name))}
-
-
 def without_affinity(outcome: Outcome) -> set[Key]:
     """Running pods in whose domain no pod matches all terms of their pod affinity (C12)."""
-    asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
-    for pod in outcome.instance.pods.values():
-        if pod.neighbours.affinity and _runs(outcome, pod):
-            asking[pod.neighbours.affinity].append(pod)
-    found: set[Key] = set()
-    for terms, pods in asking.items():
-        there = _kept_near(outcome, terms)
-        found.update(pod.key for pod in pods if not _domains(outcome, pod, terms) <= there)
-    return found
-
-
-def _runs(outcome: Outcome, pod: Pod) -> bool:
-    return pod.state is PodState.BOUND or pod.key in outcome.new
-
-
-def _domains(outcome: Outcome, pod: Pod, terms: Iterable[AffinityTerm]) -> set[Domain]:
-    nodes, where = outcome.instance.nodes, outcome.node_of(pod)
-    return {(term.topology_key, domain_of(nodes, where, term.topology_key)) for term in terms}
+    return {key for _, alone in outcome.unattracted() for key in alone}
 
 
 DISRUPTION_RULES: tuple[tuple[str, DisruptionRule], ...] = (
@@ -285,15 +260,3 @@ def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Ke
         if came[key] < went[key]:
             message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
             yield Violation("D5", (pod_name(key),), 1, message)
-
-
-def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
-    for rule in (capacity, queue, bandwidth):
-        for each in rule(outcome):
-            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
-
-
-def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
-    meant = outcome.neighbours.matching_all(term.pods for term in terms)
-    found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
-    return {(key, value) for key, value in found if value is not None}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from placer.problem import Instance, Pod, Queue
-from placer.problem.outcome import Outcome, sub_group_subject
+from placer.problem import Pod, Queue
+from placer.problem.outcome import Outcome, pods_by_queue, requested, sub_group_subject
 from placer.problem.placement import Violation
 from placer.rules.neighbour_rules import one_domain
-from placer.rules.words import bound_and_new, count_of, excesses, requested
+from placer.rules.words import bound_and_new, count_of, excesses
 
 
 def gang(outcome: Outcome) -> Iterator[Violation]:
@@ -97,16 +97,3 @@ def _of_others(queue_read: Queue, pods: Iterable[Pod]) -> Iterator[Violation]:
         gets = f"gets {count_of(count, 'new pod')} of {namespace}"
         message = f"Queue {queue_read.name} takes pods of {whose} only and {gets}"
         yield Violation("C11", (f"Queue {queue_read.name}",), count, message)
-
-
-def pods_by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Known queue to the pods that count against it."""
-    own: dict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        if pod.queue is not None:
-            own[pod.queue].append(pod)
-    found: dict[str, list[Pod]] = defaultdict(list)
-    for queue_name, members in own.items():
-        for name in instance.queue_path(queue_name):
-            found[name] += members
-    return found

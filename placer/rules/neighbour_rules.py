@@ -6,7 +6,7 @@ Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, combinations, filterfalse
 
 from placer.problem import Key, Pod, PodState
@@ -15,7 +15,7 @@ from placer.problem.keys import label_word
 from placer.problem.neighbours import AffinityTerm, DomainUnit, SpreadLimit
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Violation
-from placer.problem.pod_index import CountedDomains, by_domain, domain_of, owners_of_terms, pairs_apart
+from placer.problem.pod_index import by_domain, domain_of, owners_of_terms, pairs_apart
 from placer.rules.words import bound_and_new, count_of, pod_name
 
 Domain = tuple[str, str]
@@ -132,17 +132,15 @@ def spread(outcome: Outcome) -> Iterator[Violation]:
         pod = outcome.instance.pods[key]
         for limit in pod.neighbours.spread:
             limits[limit].append(pod)
-    domains = CountedDomains(outcome.instance.nodes, outcome.neighbours, outcome.node_of)
     for limit, pods in limits.items():
-        yield from _skews(outcome, domains, limit, pods)
+        yield from _skews(outcome, limit, pods)
 
 
-def _skews(outcome: Outcome, domains: CountedDomains, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
-    key, counts = limit.topology_key, domains.counts(limit)
-    fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
+def _skews(outcome: Outcome, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
+    key, (counts, fewest) = limit.topology_key, outcome.spread_over(limit)
     mine: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
-        value = domain_of(outcome.instance.nodes, outcome.node_of(pod), key)
+        value = outcome.domain_of(pod, key)
         if value is None:
             subjects = (pod_name(pod.key), f"Node {outcome.node_of(pod)}")
             message = f"{subjects[0]} is spread over {key}, which {subjects[1]} has no label of"
@@ -160,15 +158,11 @@ def _skews(outcome: Outcome, domains: CountedDomains, limit: SpreadLimit, pods: 
             yield Violation("C14", (f"Domain {key}={label_word(value)}", pod_name(min(there))), excess, message)
 
 
-#: Value of the unit's topology key to pods there, bound and new; None: on nodes without the label.
-ByDomain = Mapping[str | None, list[Key]]
-
-
 def one_domain(outcome: Outcome) -> Iterator[Violation]:
     """C7 by label: all placed pods of a unit are in one domain. The amount is the number of pods outside the
     fullest.
     """
-    for unit, domains in _places(outcome).items():
+    for unit, domains in outcome.unit_places.items():
         counts = Counter({value: len(pods) for value, pods in domains.items()})
         new = sum(key in outcome.new for pods in domains.values() for key in pods)
         most = max(counts[value] for value in {*counts, ""} - {None})
@@ -207,7 +201,7 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
 
 
 def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
-    for (label, value), both in sorted(_jobs_by_domain(outcome).items()):
+    for (label, value), both in sorted(outcome.job_places().items()):
         pairs = pairs_apart(*both) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in both))
         if pairs:
             domain = f"Domain {label}={value}"
@@ -219,30 +213,10 @@ def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
             yield Violation("C15", (domain, pod_name(min(both[0]))), pairs, message)
 
 
-def _jobs_by_domain(outcome: Outcome) -> dict[tuple[str, str], tuple[list[Key], list[Key]]]:
-    found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
-    for pod in outcome.instance.pods.values():
-        for job in pod.neighbours.jobs if pod.state is PodState.BOUND or pod.key in outcome.new else ():
-            value = domain_of(outcome.instance.nodes, outcome.node_of(pod), job.topology_key)
-            if value is not None:
-                found[job.topology_key, value][not job.exclusive].append(pod.key)
-    return found
-
-
 def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:
     found: dict[tuple[str, str], dict[DomainUnit, bool]] = defaultdict(dict)
-    for unit, domains in _places(outcome).items():
+    for unit, domains in outcome.unit_places.items():
         for value, pods in domains.items() if unit.exclusive else ():
             if value is not None:
                 found[unit.topology_key, value][unit] = any(key in outcome.new for key in pods)
     return found
-
-
-def _places(outcome: Outcome) -> dict[DomainUnit, ByDomain]:
-    found: dict[DomainUnit, dict[str | None, list[Key]]] = {}
-    for pod in outcome.instance.pods.values():
-        for unit in pod.neighbours.units:
-            if pod.state is PodState.BOUND or pod.key in outcome.new:
-                value = domain_of(outcome.instance.nodes, outcome.node_of(pod), unit.topology_key)
-                found.setdefault(unit, defaultdict(list))[value].append(pod.key)
-    return dict(found)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from placer.base.quantity import Resources
 from placer.problem import HostPort, Instance, Key, Pod, PodState
 from placer.problem.numa import TopologyManager
-from placer.problem.outcome import Outcome
+from placer.problem.outcome import Outcome, clashing_ports, requested
 from placer.problem.placement import Violation
-from placer.rules.words import excesses, pod_name, requested
+from placer.rules.words import excesses, pod_name
 
 
 def once(outcome: Outcome) -> Iterator[Violation]:
@@ -52,21 +52,11 @@ def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
     asking = {name: [pod for pod in new if pod.host_ports] for name, new in outcome.new_on.items()}
     taken: Mapping[str, list[Pod]] = _port_holders(outcome.instance) if any(asking.values()) else {}
     for name, new in asking.items():
-        for pod, other in _sharing([*taken.get(name, ()), *new]):
-            for mine, theirs in _clashes(pod, other) if pod.key in outcome.new else ():
+        for pod, mine, other, theirs in clashing_ports([*taken.get(name, ()), *new]):
+            if pod.key in outcome.new:
                 subjects = (f"Node {name}", pod_name(pod.key), pod_name(other.key))
                 message = f"{subjects[0]}: {_port(mine)} of {subjects[1]} clashes with {_port(theirs)} of {subjects[2]}"
                 yield Violation("C2", subjects, 1, message)
-
-
-def _sharing(pods: Iterable[Pod]) -> Iterator[tuple[Pod, Pod]]:
-    holders: dict[tuple[str, int], list[tuple[int, Pod]]] = defaultdict(list)
-    for position, pod in enumerate(pods):
-        places = dict.fromkeys((port.protocol, port.port) for port in pod.host_ports)
-        others = {at: other for each in places for at, other in holders[each]}
-        yield from ((pod, others[at]) for at in sorted(others))
-        for each in places:
-            holders[each].append((position, pod))
 
 
 def eligibility(outcome: Outcome) -> Iterator[Violation]:
@@ -94,10 +84,6 @@ def refusal(outcome: Outcome) -> Iterator[Violation]:
 
 def _port(port: HostPort) -> str:
     return f"host port {port.ip}:{port.port}/{port.protocol}"
-
-
-def _clashes(one: Pod, other: Pod) -> Iterator[tuple[HostPort, HostPort]]:
-    return ((mine, theirs) for mine in one.host_ports for theirs in other.host_ports if mine.clashes(theirs))
 
 
 def _port_holders(instance: Instance) -> dict[str, list[Pod]]:

@@ -11,8 +11,6 @@ from placer.problem.disruption import Disruption
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement, Score, Value
 
-__all__ = ["LEVEL_SCORES", "level_values", "placed_weight", "score", "used_nodes"]
-
 #: A level of the objective: yields its values in the order they are compared.
 LevelScore = Callable[[Outcome], Iterator[Value]]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from placer.base.quantity import format_amount
-from placer.problem import Key, Pod
+from placer.problem import Key
 
 
 def pod_name(key: Key) -> str:
@@ -22,15 +21,6 @@ def count_of(number: int, thing: str) -> str:
 def bound_and_new(bound: int, new: int) -> str:
     """Some bound and some new pods, in words."""
     return f"{bound} bound and {count_of(new, 'new pod')}" if bound else count_of(new, "new pod")
-
-
-def requested(pods: Sequence[Pod]) -> Counter[str]:
-    """Sum of the pods' requests, per resource; equal requests are multiplied."""
-    total: Counter[str] = Counter()
-    for requests, count in Counter(pod.requests for pod in pods).items():
-        for resource, amount in requests.items():
-            total[resource] += count * amount
-    return total
 
 
 def excesses(

@@ -91,7 +91,6 @@ class _FirstFit:
         self.chosen |= found
 
     def _plain(self, group: Group, pods: Sequence[Pod]) -> bool:
-        """Whether nothing but room, nodes, queues and running pods decides about a group."""
         beyond = any(pod.key in self.instance.beyond_budget for pod in pods)
         if beyond or group.invalid is not None or group.limited or group.policies:
             return False

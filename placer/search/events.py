@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from placer.arrays import Solution
+from placer.base.deadline import NEVER, Budget, Deadline
 from placer.bounds import NamedBound
 
 __all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions", "SolverFault", "TooLarge"]
@@ -15,19 +17,24 @@ __all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions", "SolverFa
 class SearchOptions:
     """How long and how a search may run.
 
-    ``seconds``: from when the search begins in its own process. ``work``: deterministic time units of the solver in
-    all. ``workers``: solver threads; with 1 the search is repeatable unless ``seconds`` cuts it. ``seed``: 0 .. 2^31 -
-    1. ``hint``: a solution that keeps all rules. ``solver``: PuLP's name, for ``milp``. ``executor``: where the parts
-    of ``decomposed`` are solved (:mod:`placer.base.executors`); with one worker always here.
+    ``work``: deterministic time units of the solver in all. ``workers``: solver threads; with 1 the search is
+    repeatable unless ``deadline`` cuts it. ``seed``: 0 .. 2^31 - 1. ``hint``: a solution that keeps all rules.
+    ``solver``: PuLP's name, for ``milp``. ``executor``: where the parts of ``decomposed`` are solved
+    (:mod:`placer.base.executors`); with one worker always here.
     """
 
-    seconds: float | None = None
-    work: float | None = None
+    deadline: Deadline = NEVER
+    work: float = math.inf
     workers: int = 1
     seed: int = 0
     hint: Solution | None = None
     solver: str = "HiGHS"
     executor: str = "local"
+
+    @property
+    def budget(self) -> Budget:
+        """All of it, nothing spent."""
+        return Budget(self.deadline, self.work)
 
 
 @dataclass(frozen=True)

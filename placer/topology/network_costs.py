@@ -13,7 +13,7 @@ from placer.problem import Area, Finding, Key, Link
 from placer.problem.communication import REGION, UNKNOWN_COST, ZONE
 from placer.problem.findings import Findings
 from placer.problem.instance_builder import make_instance, read_nodes, read_policy
-from placer.problem.network_topologies import (
+from placer.problem.network_objects import (
     MILLISECOND,
     NETWORK_TOPOLOGY_API,
     find_config_map,

@@ -73,7 +73,7 @@ def test_a_part_keeps_kinds_and_counts_what_stays() -> None:
         classes = list(range(len(dense.classes)))
         first = int(nodes[0])
         for index in classes:
-            part = numa.at(nodes, classes, {0: tuple(numa.pods(first, [(index, 1)]))})
+            part = numa.only(nodes, classes, {0: tuple(numa.pods(first, [(index, 1)]))})
             for other in classes:
                 if not numa.of(other, first):
                     continue

@@ -10,11 +10,14 @@ seconds in all. The last line of a size counts how many were placed whole and ho
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from placer.base.deadline import Deadline
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -70,7 +73,9 @@ def run(nodes: int, seed: int, options: argparse.Namespace) -> tuple[bool, bool]
     hint = greedy(dense)
     greedy_seconds = time.monotonic() - start
     found = Run(dense)
-    end = search(dense, SearchOptions(options.seconds, None, options.workers, seed, hint), found.hear)
+    end = search(
+        dense, SearchOptions(Deadline.within(options.seconds), math.inf, options.workers, seed, hint), found.hear
+    )
     seconds = time.monotonic() - found.began
     assert found.incumbent.solution is not None
     assert verify(instance, dense.placement(found.incumbent.solution)) == []

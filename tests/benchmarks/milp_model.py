@@ -16,6 +16,7 @@ from pathlib import Path
 import placer
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
 from placer.bounds import NamedBound
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
 from placer.search.exact.integer_form import columns_of
@@ -86,7 +87,7 @@ def main() -> None:
         except TooLarge as error:
             print(f"    too large: {error}")
             continue
-        asked = SearchOptions(options.seconds, workers=2, hint=greedy(dense), solver=options.solver)
+        asked = SearchOptions(Deadline.within(options.seconds), workers=2, hint=greedy(dense), solver=options.solver)
         ended, solution, proved = found(dense, asked)
         print(f"    {options.solver}: {ended}")
         if solution is not None:

@@ -27,6 +27,7 @@ from typing import Any
 
 from placer.arrays import Dense, Solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.bounds import named_bounds
 from placer.problem.reading import read
 from placer.search.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
@@ -56,7 +57,7 @@ def measured(dense: Dense, start: Solution, workers: int, work: float, seed: int
     """The line of one search."""
     pool = Equals(workers)
     steps = LargeNeighbourhoodSearch(dense, 0, start, seed, random.Random(seed), pool)
-    steps.run(lambda spent: (3600.0, work - spent) if spent < work else None, lambda _: False)
+    steps.run(Budget(most=work), lambda _: False)
     bounds = [bound.bound for bound in named_bounds(dense) if bound.criterion == 0]
     return {
         "workers": workers,

@@ -19,8 +19,8 @@ from typing import Any
 from placer.base.quantity import Resources
 from placer.kube.pod import PodManifest
 from placer.problem import Node
+from placer.problem.node_resource_topology import DemandPool
 from placer.problem.numa import TopologyManager
-from placer.problem.numa.node_resource_topology import DemandPool
 from placer.problem.requests import pod_requests
 from tests.cluster.api import Api, Refused
 from tests.cluster.background import at_work

@@ -11,7 +11,7 @@ import pytest
 from placer.base.errors import BadInstance
 from placer.passes.cluster.reading.earlier_passes import instance_in
 from placer.problem import Instance
-from placer.problem.kept_pods import KeptFacts
+from placer.problem.instance_builder import KeptFacts
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group, policy, queue
 

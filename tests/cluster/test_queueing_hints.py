@@ -10,7 +10,7 @@ import pytest
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.passes.cluster.reading.daemon_sets import DAEMON_SETS
 from placer.passes.cluster.reading.queueing_hints import may_help
-from placer.problem.numa.node_resource_topology import UPDATED
+from placer.problem.node_resource_topology import UPDATED
 from tests.cluster.things import live_pod
 from tests.support import Document, node
 

@@ -10,7 +10,7 @@ from placer.lab.generate import generate
 from placer.problem import Policy
 from placer.problem.findings import Findings
 from placer.problem.instance_builder import make_instance, read_nodes
-from placer.problem.network_topologies import read_network
+from placer.problem.network_objects import read_network
 from placer.topology.controllers import allocated_bandwidth
 from tests.support import instance_of, node, pod
 

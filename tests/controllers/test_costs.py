@@ -13,7 +13,7 @@ from placer.lab.generate import generate
 from placer.problem import Area, Link
 from placer.problem.communication import REGION, ZONE
 from placer.problem.instance_builder import read_nodes
-from placer.problem.network_topologies import Pair, areas_of, measured_costs, read_measurements
+from placer.problem.network_objects import Pair, areas_of, measured_costs, read_measurements
 
 
 def costs(

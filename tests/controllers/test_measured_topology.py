@@ -11,7 +11,7 @@ from placer.kube.core import ConfigMapManifest
 from placer.problem import Link, Node
 from placer.problem.communication import REGION, ZONE
 from placer.problem.instance_builder import read_nodes
-from placer.problem.network_topologies import NETPERF_COSTS
+from placer.problem.network_objects import NETPERF_COSTS
 from placer.topology.controllers import NetworkTopologyUpdate, network_topology_update
 from tests.support import node, objects_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.kube.core import ConfigMapManifest
-from placer.problem.network_topologies import Measurements, Pair, read_measurements
+from placer.problem.network_objects import Measurements, Pair, read_measurements
 from tests.support import objects_of
 
 NODES = ("n1", "n2", "ip-10-0-0-1.eu.internal", "a.destination.b")

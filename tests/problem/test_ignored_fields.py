@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.problem import Finding
-from placer.problem.ignored_fields import _DISKS
+from placer.problem.notices import _DISKS
 from tests.support import Document, instance_of, node, pod, pod_group, queue
 
 QUEUE = "scheduling.volcano.sh/queue-name"

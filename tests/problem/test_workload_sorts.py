@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.problem.workload_sorts import ALGORITHMS, WorkloadOrder, find_cycle, sort_workloads
+from placer.problem.network_objects import ALGORITHMS, WorkloadOrder, find_cycle, sort_workloads
 
 #: The Online Boutique of KEP-260, callers to callees in the order of the spec: 11 workloads, 15 calls.
 BOUTIQUE = {

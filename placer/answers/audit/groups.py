@@ -12,7 +12,6 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, TypeVar
 
-from placer.answers.explain.lifts import alone
 from placer.answers.solving import solve
 from placer.base.deadline import Deadline, within
 from placer.base.words import counted
@@ -22,6 +21,7 @@ from placer.problem.keys import label_word
 from placer.problem.outcome import sub_group_subject
 from placer.problem.placement import MAXIMISED, Placement
 from placer.problem.result import Result
+from placer.problem.what_if import alone
 from placer.rules import verify
 from placer.rules.scoring import score
 

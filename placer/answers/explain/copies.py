@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from placer.answers.explain.lifts import alone
 from placer.answers.reasons.cause import plural
 from placer.answers.solving import solve
 from placer.arrays import Dense
@@ -14,8 +13,9 @@ from placer.arrays.amounts import NodeAmounts
 from placer.arrays.dense_builder import make_dense
 from placer.base.deadline import Deadline
 from placer.base.errors import UsageError
-from placer.problem import GroupKey, Instance, Key, Pod
+from placer.problem import GroupKey, Instance
 from placer.problem.wanted import count_at_tier
+from placer.problem.what_if import alone, with_copies
 
 #: Pods of all copies that are tried at once; a bound beyond that is counted only.
 MOST_PODS = 20_000
@@ -69,7 +69,7 @@ def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
     tried = min(counted, max(1, MOST_PODS // pods))
     if not tried:
         return Copies(key, 0, 0, "counting")
-    copied = _with_copies(lone, key, tried)
+    copied = with_copies(lone, key, tried)
     need = lone.need_weights[key]
     seconds = min(SECONDS, max(0.0, deadline.left))
     result = solve(copied, time_limit=seconds)
@@ -109,24 +109,3 @@ def _room(lone: Instance, dense: Dense) -> dict[str, int]:
         for name, fit in zip(dense.nodes, fits, strict=True):
             room[name] += min(1, fit) if single or not fit else asked.copies_in(amounts.left(name))
     return room
-
-
-def _in_units_of(pod: Pod, number: int) -> Pod:
-    units = tuple(replace(each, name=f"{each.name}~{number}") for each in pod.neighbours.units)
-    return replace(pod, neighbours=replace(pod.neighbours, units=units)) if units else pod
-
-
-def _with_copies(lone: Instance, key: GroupKey, count: int) -> Instance:
-    group, pods, groups = lone.groups[key], dict(lone.pods), dict(lone.groups)
-    first = replace(group, bound=(), succeeded={})
-    for number in range(2, count + 1):
-        names = {each: Key(each.namespace, f"{each.name}~{number}") for each in group.pending}
-        copy_key = GroupKey(key.api_group, key.namespace, f"{key.name}~{number}")
-        parts = tuple(
-            replace(part, pending=tuple(names[each] for each in part.pending), bound=(), succeeded=0)
-            for part in group.sub_groups
-        )
-        groups[copy_key] = replace(first, key=copy_key, pending=tuple(names.values()), sub_groups=parts)
-        for old, new in names.items():
-            pods[new] = replace(_in_units_of(lone.pods[old], number), name=new.name, group=copy_key)
-    return replace(lone, pods=dict(sorted(pods.items())), groups=dict(sorted(groups.items())))

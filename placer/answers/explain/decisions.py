@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from placer.answers.explain.lifts import LIFTED, RULES_OF, alone, lift_causes, lift_causes_in_arrays
+from placer.answers.explain.lifts import LIFTED, RULES_OF, lift_causes, lift_causes_in_arrays
 from placer.answers.reasons.cause import Cause
 from placer.answers.reasons.explanation import Causes
 from placer.answers.reasons.relaxations import LOOKS, undecided
@@ -16,6 +16,7 @@ from placer.base.deadline import Deadline
 from placer.problem import Group, GroupKey, Instance, Key, Pod
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
+from placer.problem.what_if import alone
 from placer.rules import verify
 from placer.search.events import BoundFound, Event, Improved, SearchOptions
 from placer.search.greedy.backtrack import Effort
@@ -164,7 +165,7 @@ class _World:
         if self.group is None:
             return None
         state = GreedyState(GreedyLayout(self.arrays))
-        return self._judged(state.solution(), "search") if squeeze_in(state, self.group, Effort(looks)) else None
+        return self._judged(state.solution(), "search") if squeeze_in(state, self.group, Effort(most=looks)) else None
 
     def _asked_cp(self, deadline: Deadline) -> tuple[bool | None, Solution | None]:
         from placer.search.exact.readiness import ready_solution
@@ -222,10 +223,10 @@ class _World:
         from placer.search.milp.method import search
 
         told: list[Event] = []
-        seconds = min(SECONDS, deadline.left)
-        if seconds <= 0:
+        until = min(deadline, Deadline.within(SECONDS), key=lambda each: each.at)
+        if until.over:
             return None
-        search(self.arrays, SearchOptions(seconds=seconds), told.append)
+        search(self.arrays, SearchOptions(until), told.append)
         need = sum(group.need_weight for group in self.arrays.groups)
         if any(isinstance(each, BoundFound) and each.criterion == 0 and each.bound < need for each in told):
             return False

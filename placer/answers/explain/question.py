@@ -16,6 +16,7 @@ from placer.problem import Group, GroupKey, Instance, Pod
 from placer.problem.neighbours import Neighbours
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
+from placer.problem.what_if import with_group, with_pods
 
 if TYPE_CHECKING:
     from placer.answers.explain.causes import Correction
@@ -128,7 +129,7 @@ class Question:
 
     def with_group(self, group: Group) -> Instance:
         """The instance with the group changed."""
-        return self.instance.keeping_held(groups={**self.instance.groups, self.key: group})
+        return with_group(self.instance, group)
 
     def topology_keys(self, codes: Collection[str] = tuple(_KEYS)) -> list[str]:
         """Labels in whose domains the group's pods count, by causes and ``codes``."""
@@ -138,5 +139,5 @@ class Question:
 
     def with_neighbours(self, change: Callable[[Neighbours], Neighbours]) -> Instance:
         """The instance with the pods' demands on others changed."""
-        changed = {pod.key: replace(pod, neighbours=change(pod.neighbours)) for pod in self.pods}
-        return self.instance.keeping_held(pods={**self.instance.pods, **changed})
+        keys = (pod.key for pod in self.pods)
+        return with_pods(self.instance, keys, lambda pod: replace(pod, neighbours=change(pod.neighbours)))

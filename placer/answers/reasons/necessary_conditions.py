@@ -421,12 +421,17 @@ class NecessaryConditions:
         elif where is None:
             text = f"needs a HyperNode of tier <= {it.limit}; none holds a node{self._left_out()}"
         else:
-            tier = "" if it.limit is None else f" of tier <= {it.limit}"
-            text = f"needs {self._some(asked, pods)} in one HyperNode{tier}; "
-            text += f"{'the roomiest' if anchor is None else 'that of its placed pods'} ({self._name(where)}) "
+            text = (
+                f"needs {self._some(asked, pods)} in one HyperNode{self._roomiest_word(scope)} ({self._name(where)}) "
+            )
             text = text + self._lacking(pods, asked, where, best)
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)
+
+    def _roomiest_word(self, scope: int) -> str:
+        limit, anchor = self.dense.scopes[scope].limit, self.dense.anchor(scope)
+        tier = "" if limit is None else f" of tier <= {limit}"
+        return f"{tier}; {'the roomiest' if anchor is None else 'that of its placed pods'}"
 
     def _is_eligible(self, index: int) -> bool:
         return bool(self.dense.masks[self.dense.classes[index].mask].any())

@@ -30,7 +30,7 @@ class LoneTrial:
 
     def fits(self, group: int) -> bool | None:
         """Whether needed pods have a place; False only where everything was tried, None: none was found."""
-        state, effort = self.state, Effort(LOOKS)
+        state, effort = self.state, Effort(most=LOOKS)
         mark = state.mark()
         found = squeeze_in(state, group, effort)
         state.undo(mark)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from placer.answers.document import GroupPart, placement_document
 from placer.answers.summary.queue import reason_words
 from placer.base.quantity import CPU, PODS, Resources
-from placer.problem import Group, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.problem import Group, GroupKey, Instance, Key, Node, PodState
 from placer.problem.communication import REGION_LABEL, ZONE_LABEL
 from placer.problem.gpus import is_gpu
-from placer.rules.groups import pods_by_queue
+from placer.problem.outcome import pods_by_queue, requested
 
 if TYPE_CHECKING:
     from placer.answers.report.answers import Answer
@@ -340,15 +340,6 @@ class Inventory:
 
 def _area(node: Node) -> tuple[str, str]:
     return node.labels.get(REGION_LABEL, ""), node.labels.get(ZONE_LABEL, "")
-
-
-def requested(pods: Iterable[Pod]) -> dict[str, int]:
-    """Sum of what pods request."""
-    sums: dict[str, int] = defaultdict(int)
-    for pod in pods:
-        for resource, amount in pod.requests.items():
-            sums[resource] += amount
-    return dict(sums)
 
 
 _STATES = {PodState.PENDING: "p", PodState.BOUND: "b", PodState.TERMINATING: "t", PodState.NOMINATED: "n"}

@@ -299,7 +299,10 @@ def _proof(result: Result) -> str:
         return f"Proved by {_provers(values)}: no other choice {verb} less."
     if work not in {each.value.name for each in unproved}:
         return f"Proved: no other choice {verb} less work; whether {rest} would do is not proved."
-    first = unproved[0]
+    return _not_proved(unproved[0])
+
+
+def _not_proved(first: Judged) -> str:
     if first.bound is None or first.bound.value <= 0 or first.value.name.endswith("Units"):
         return "Not proved: less might do."
     share = 100 * first.bound.value // first.value.value

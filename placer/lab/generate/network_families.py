@@ -30,7 +30,7 @@ from placer.lab.generate.objects import (
 from placer.lab.generate.options import FamilyOptions, listed, option
 from placer.lab.generate.random_source import RandomSource
 from placer.problem import Key
-from placer.problem.workload_sorts import ALGORITHMS
+from placer.problem.network_objects import ALGORITHMS
 
 __all__ = ["NetworkOptions", "network"]
 

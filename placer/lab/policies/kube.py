@@ -9,6 +9,7 @@ Source: Kubernetes ``pkg/scheduler``, plug-ins ``queuesort``, ``noderesources``,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,9 @@ from typing import Any
 import numpy as np
 
 from placer.base.text import found_like
+from placer.kube.base import NodeSelector
+from placer.kube.manifests.faults import wrongs
+from placer.kube.reader import Misfit, SchemaReader
 from placer.lab.policies.faults import ConfigReader
 from placer.lab.policies.framework import (
     ClusterState,
@@ -33,7 +37,8 @@ from placer.lab.policies.framework import (
 )
 from placer.lab.policies.neighbourhood import neighbour_filters
 from placer.lab.policies.resources import balanced, least_allocated, most_allocated, scorer, to_capacity_ratio
-from placer.problem.eligibility import read_node_selector
+from placer.problem import Term
+from placer.problem.eligibility import node_terms
 
 __all__ = ["KNOWN", "GangPlugin", "Order", "PodByPod", "Profile", "filters_of", "read_profile", "scores_of"]
 
@@ -162,9 +167,12 @@ def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: C
     )
     if added.get(_REQUIRED) is None:
         return []
-    terms, wrongs = read_node_selector(added[_REQUIRED])
-    for inside, found, expected in wrongs:
-        reader.note(f"{at}.{_REQUIRED}{inside and '.'}{inside}", found, expected)
+    terms: tuple[Term, ...] = ()
+    try:
+        terms = node_terms(SchemaReader[NodeSelector](NodeSelector).read(json.dumps(added[_REQUIRED]).encode()))
+    except Misfit as misfit:
+        for inside, found, expected in wrongs(misfit):
+            reader.note(f"{at}.{_REQUIRED}{inside and '.'}{inside}", found, expected)
     row = np.array([any(term.matches(node) for term in terms) for node in state.instance.nodes.values()], dtype=bool)
     return [lambda _task, nodes: row[nodes]]
 

@@ -33,8 +33,8 @@ from placer.lab.policies.volcano.preemption import preempt
 from placer.lab.policies.volcano.session import Session
 from placer.lab.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, FRAGMENT, read_settings
 from placer.problem import GroupKey, Instance
+from placer.problem.network_objects import ALGORITHMS
 from placer.problem.placement import Placement, Step
-from placer.problem.workload_sorts import ALGORITHMS
 
 __all__ = ["POLICIES", "PREEMPTING", "SORTED", "Mimicry", "mimic", "read_config", "run"]
 

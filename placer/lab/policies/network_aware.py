@@ -26,7 +26,7 @@ from placer.lab.policies.faults import ConfigReader
 from placer.lab.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task, priority_sort
 from placer.problem import AppGroup, Dependency, Instance, Key, Link, Pod
 from placer.problem.communication import REGION, REGION_LABEL, SAME_ZONE_COST, UNKNOWN_COST, ZONE, ZONE_LABEL
-from placer.problem.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, sort_workloads
+from placer.problem.network_objects import ALGORITHMS, DEFAULT_ALGORITHM, sort_workloads
 
 __all__ = ["Overhead", "TopologicalSort", "normalised"]
 

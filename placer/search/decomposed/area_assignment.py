@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,11 +19,12 @@ from ortools.sat.python import cp_model
 from placer.arrays import Dense, DenseNetwork, Solution
 from placer.arrays.model import IntArray
 from placer.arrays.symmetry import grouped
+from placer.base.deadline import Budget
 from placer.bounds.splits import AppGroupSplits
 from placer.search.decomposed.area_program import AreaProgram
 from placer.search.decomposed.destroy import draw_one, groups_of_apps
 from placer.search.decomposed.incumbent_state import IncumbentState
-from placer.search.exact.variables import limited_solver
+from placer.search.exact.count_model import limited_solver
 
 __all__ = ["AreaAssignment", "Split"]
 
@@ -55,24 +55,23 @@ class AreaAssignment:
         self.nodes = {int(area): np.flatnonzero(network.area == area) for area in np.unique(network.area)}
         self.splits = AppGroupSplits(dense, network)
         self.known: dict[tuple[int, tuple[int, ...]], tuple[Split, ...]] = {}
-        self.attempts = 0
-        self.spent = 0.0
+        self.attempts, self.budget = 0, Budget()
 
-    def proposed(self, solution: Solution, seconds: float, seed: int) -> Solution | None:
+    def proposed(self, solution: Solution, budget: Budget, seed: int) -> Solution | None:
         """Assign the AppGroups of some areas again, and pack these areas: first of all areas, then of some.
 
-        Returns a solution that keeps all rules, better or worse, or None; ``spent`` grows by the deterministic time.
+        Returns a solution that keeps all rules, better or worse, or None.
         """
-        end, before = time.monotonic() + seconds, self.splits.spent
+        self.budget, before = budget, self.splits.spent
         state = IncumbentState(self.dense, solution)
         # Where splits take too long, AppGroups that were not looked at stay where they are.
-        soon = time.monotonic() + 0.5 * seconds
-        here = {app: self._areas_of(state, app) for app in self.classes if time.monotonic() < soon and self._small(app)}
+        soon = budget.deadline.part(0.5)
+        here = {app: self._areas_of(state, app) for app in soon.each(self.classes) if self._small(app)}
         areas = self._chosen(state, here)
         apps = [app for app in sorted(here) if here[app] and here[app] <= set(areas)]
         taken, free = self._taken_out(state, apps)
-        put = self._placed_anew(free, apps, areas, end, seed)
-        self.spent += self.splits.spent - before
+        put = self._placed_anew(free, apps, areas, seed)
+        budget.spend(self.splits.spent - before)
         if put is None:
             return None
         state.change(taken, put)
@@ -111,40 +110,34 @@ class AreaAssignment:
             free[node] += self.dense.classes[index].request * count
         return taken, free
 
-    def _placed_anew(
-        self, free: IntArray, apps: Sequence[int], areas: Sequence[int], end: float, seed: int
-    ) -> Solution | None:
+    def _placed_anew(self, free: IntArray, apps: Sequence[int], areas: Sequence[int], seed: int) -> Solution | None:
         if not apps:
             return None
         extra = 0 if self.attempts == 1 else self.random.choice(EXTRA)
-        found = self._by_program(free, apps, areas, extra, end)
+        found = self._by_program(free, apps, areas, extra)
         if found is not None or len(areas) == 1:
             return found
         home = self._assigned(free, apps, areas)
         put, failed = Solution(), [] if home else list(areas)
         for area, mine in sorted(grouped(home, home.__getitem__).items()):
-            found = self._packed(free, area, mine, end, seed) if time.monotonic() < end else None
+            found = None if self.budget.deadline.over else self._packed(free, area, mine, seed)
             if found is None:
                 failed.append(area)
             else:
                 put.update(found)
-        return self._mended(free, home, failed, put, end) if failed else put
+        return self._mended(free, home, failed, put) if failed else put
 
-    def _mended(
-        self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution, end: float
-    ) -> Solution | None:
+    def _mended(self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution) -> Solution | None:
         others = sorted(set(home.values()).difference(failed))
         areas = sorted({*failed, *self.random.sample(others, min(2, len(others)))})
         apps = [app for app, area in home.items() if area in areas]
-        found = self._by_program(free, apps, areas, 0, end) if apps else None
+        found = self._by_program(free, apps, areas, 0) if apps else None
         if found is None:
             return None
         again = {index for app in apps for index in self.classes[app]}
         return Solution({**put.only(lambda index, _: index not in again), **found})
 
-    def _by_program(
-        self, free: IntArray, apps: Sequence[int], areas: Sequence[int], extra: int, end: float
-    ) -> Solution | None:
+    def _by_program(self, free: IntArray, apps: Sequence[int], areas: Sequence[int], extra: int) -> Solution | None:
         found = {app: self.splits.of(app) for app in apps}
         parts = {app: each.parts_within(extra) for app, each in found.items() if each is not None}
         columns = len(areas) * sum(map(len, parts.values()))
@@ -152,8 +145,8 @@ class AreaAssignment:
             return None
         nodes = {area: self.nodes[area] for area in areas}
         chosen = [(self.splits.graph(app), parts[app]) for app in apps]
-        self.spent += 3e-4 * columns
-        return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(0.2 * (end - time.monotonic()))
+        self.budget.spend(3e-4 * columns)
+        return AreaProgram(self.dense, self.network, free, nodes, chosen).solved(0.2 * self.budget.seconds)
 
     def _assigned(self, free: IntArray, apps: Sequence[int], areas: Sequence[int]) -> dict[int, int]:
         demand = np.array([self.demand(app) for app in apps])
@@ -187,14 +180,14 @@ class AreaAssignment:
     def _solved(self, model: cp_model.CpModel, work: float, seed: int) -> cp_model.CpSolver | None:
         solver = limited_solver(work=work, random_seed=seed)
         status = solver.solve(model)
-        self.spent += float(solver.response_proto.deterministic_time)
+        self.budget.spend(float(solver.response_proto.deterministic_time))
         return solver if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
 
     # An area
 
-    def _packed(self, free: IntArray, area: int, apps: Sequence[int], end: float, seed: int) -> Solution | None:
+    def _packed(self, free: IntArray, area: int, apps: Sequence[int], seed: int) -> Solution | None:
         for extra in EXTRA:
-            found = self._by_program(free, apps, [area], extra, end)
+            found = self._by_program(free, apps, [area], extra)
             if found is not None:
                 return found
         nodes = self.nodes[area].tolist()
@@ -203,8 +196,8 @@ class AreaAssignment:
         widest = tuple(free[nodes].max(axis=0).tolist())
         packing = _Packing(self.dense, free, nodes)
         for app in apps:
-            packing.add(self.ways(app, widest, seed))
-        packing.close()
+            packing.add_app(self.ways(app, widest, seed))
+        packing.finish()
         solver = self._solved(packing.model, 0.4, seed)
         return None if solver is None else packing.read(solver)
 
@@ -225,7 +218,7 @@ class AreaAssignment:
         """Part an AppGroup over equal nodes with the fewest calls between two of them; ``even``: no part far above the
         mean.
         """
-        pods = [index for index in self.classes[app] for _ in range(self.dense.classes[index].size)]
+        pods = list(self.dense.each_pod(self.classes[app]))
         request = self.dense.requests[pods]
         mean = np.minimum(widest, -(-request.sum(axis=0) // parts) + request.max(axis=0) - 1)
         model = cp_model.CpModel()
@@ -249,23 +242,19 @@ class AreaAssignment:
         return Split(len(pairs) - round(solver.objective_value), split)
 
     def _calling(self, pods: Sequence[int]) -> Iterable[tuple[int, int]]:
-        at: dict[int, list[int]] = defaultdict(list)
-        for position, index in enumerate(pods):
-            at[self.dense.workload_of[index]].append(position)
+        at = grouped(range(len(pods)), lambda position: self.dense.workload_of[pods[position]])
         for call in self.network.calls:
             yield from ((one, other) for one in at.get(call.origin, ()) for other in at.get(call.destination, ()))
 
 
 class _Packing:
-    """The model of an area: a split for each AppGroup, a node for each part, no node with more than it has."""
-
     def __init__(self, dense: Dense, free: IntArray, nodes: Sequence[int]) -> None:
         self.dense, self.free, self.nodes = dense, free, nodes
         self.model = cp_model.CpModel()
         self.cuts: list[tuple[cp_model.IntVar, int]] = []
         self.places: list[tuple[cp_model.IntVar, int, Part]] = []
 
-    def add(self, splits: Sequence[Split]) -> None:
+    def add_app(self, splits: Sequence[Split]) -> None:
         chosen = [self.model.new_bool_var("") for _ in splits]
         self.model.add_exactly_one(chosen)
         for split, is_chosen in zip(splits, chosen, strict=True):
@@ -283,7 +272,7 @@ class _Packing:
         found: IntArray = np.sum([self.dense.classes[index].request * count for index, count in part], axis=0)
         return found
 
-    def close(self) -> None:
+    def finish(self) -> None:
         on_node = grouped(self.places, lambda place: place[1])
         for node, places in on_node.items():
             asked = np.array([self._request(part) for _, _, part in places])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from operator import attrgetter, mul, sub
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from placer.arrays.model import IntArray
 from placer.arrays.symmetry import grouped
 from placer.base.linear import ColumnSum, IntegerProgram
 from placer.bounds.splits import CallingPods
+from placer.search.exact.node_sets import maximal_fillings
 
 __all__ = ["AppParts", "AreaProgram"]
 
@@ -32,15 +33,11 @@ AppParts: TypeAlias = tuple[CallingPods, IntArray]
 
 
 class _Size(NamedTuple):
-    """Requests of a part, of the resources that may run out, and the masks of its pods."""
-
     request: tuple[int, ...]
     masks: tuple[int, ...]
 
 
 class _Use(NamedTuple):
-    """A part of an AppGroup in an area, and the column that says how often."""
-
     graph: CallingPods
     area: int
     part: IntArray
@@ -86,7 +83,7 @@ class AreaProgram:
         requests = (parts @ graph.requests)[:, self.resources].tolist()
         for area, here in lies.items():
             near = int(self.network.cost[area, area])
-            self.cuts.add(near * graph.pairs, here)
+            self.cuts.add(near * graph.all_pairs, here)
             terms: list[dict[int, int]] = [{here: -many} for many in graph.counts.tolist()]
             for part, request, pairs in zip(parts, requests, graph.inside(parts).tolist(), strict=True):
                 held = np.flatnonzero(part).tolist()
@@ -109,13 +106,12 @@ class AreaProgram:
         return None if point is None else self._read([round(each) for each in point])
 
     def _lay_out(self, area: int) -> bool:
-        """False: too many ways."""
         uses = grouped(self.uses, attrgetter("area")).get(area, [])
         sizes = sorted({each.size for each in uses}, reverse=True)
         slots: dict[_Size, dict[int, int]] = {size: {} for size in sizes}
         for nodes in self._equal_nodes(area, sizes):
-            found = list(islice(self._fillings(nodes[0], sizes), MOST_FILLINGS + 1))
-            if len(found) > MOST_FILLINGS:
+            found = self._fillings(nodes[0], sizes)
+            if not found:
                 return False
             columns = [self.program.column(len(nodes)) for _ in found]
             fillings = list(zip(found, columns, strict=True))
@@ -130,11 +126,14 @@ class AreaProgram:
             self.program.at_most(row, 0)
         return True
 
-    def _fillings(self, node: int, sizes: Sequence[_Size]) -> Iterator[dict[_Size, int]]:
+    def _fillings(self, node: int, sizes: Sequence[_Size]) -> list[dict[_Size, int]]:
         room = tuple(self.free[node, self.resources].tolist())
-        fitting = [size for size in sizes if self.dense.masks[list(size.masks), node].all()]
-        for counts in _maximal([size.request for size in fitting], room):
-            yield {size: count for size, count in zip(fitting, counts, strict=True) if count}
+        fitting = [size for size in sizes if any(size.request) and self.dense.masks[list(size.masks), node].all()]
+        if not fitting:
+            return [{}]
+        # A room seldom comes again, so nothing is remembered.
+        found = maximal_fillings.__wrapped__(room, tuple(size.request for size in fitting), MOST_FILLINGS)
+        return [{size: count for size, count in zip(fitting, counts, strict=True) if count} for counts in found]
 
     def _equal_nodes(self, area: int, sizes: Sequence[_Size]) -> list[list[int]]:
         masks, nodes = sorted({mask for size in sizes for mask in size.masks}), self.nodes[area]
@@ -156,14 +155,11 @@ class AreaProgram:
             for _ in range(point[use.column]):
                 node = slots[use.area, use.size].pop()
                 for pod in np.flatnonzero(use.part).tolist():
-                    pods = waiting.setdefault(use.graph.classes[pod], self._pods(use.graph.classes[pod]))
+                    pods = waiting.setdefault(use.graph.classes[pod], self.dense.each_pod(use.graph.classes[pod]))
                     for _ in range(int(use.part[pod])):
                         index = next(pods)
                         found[index, node] = found.get((index, node), 0) + 1
         return found
-
-    def _pods(self, classes: Sequence[int]) -> Iterator[int]:
-        return (index for index in classes for _ in range(self.dense.classes[index].size))
 
 
 def _scarce(room: IntArray, graphs: Sequence[CallingPods]) -> list[int]:
@@ -180,29 +176,3 @@ def _scarce(room: IntArray, graphs: Sequence[CallingPods]) -> list[int]:
         if any(first(one, resource) for one in kept if one != resource):
             kept.remove(resource)
     return kept
-
-
-def _maximal(sizes: Sequence[tuple[int, ...]], room: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Multisets of sizes that fit into a room and to which nothing can be added, as counts.
-
-    Examples
-    --------
-    >>> list(_maximal([(3,), (2,)], (5,)))
-    [(1, 1), (0, 2)]
-    """
-    if not sizes:
-        yield ()
-        return
-    size, smaller = sizes[0], sizes[1:]
-    most = min((left // asked for asked, left in zip(size, room, strict=True) if asked), default=0)
-    for count in range(most, -1, -1):
-        left = _left(room, [size], [count])
-        for others in _maximal(smaller, left):
-            rest = _left(left, smaller, others)
-            if count == most or any(asked > each for asked, each in zip(size, rest, strict=True)):
-                yield (count, *others)
-
-
-def _left(room: tuple[int, ...], sizes: Sequence[tuple[int, ...]], counts: Sequence[int]) -> tuple[int, ...]:
-    taken = [sum(map(mul, counts, asked)) for asked in zip(*sizes, strict=True)] or [0] * len(room)
-    return tuple(map(sub, room, taken))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,23 +22,22 @@ import numpy.typing as npt
 
 from placer.arrays import Dense, Solution
 from placer.arrays.model import IntArray
+from placer.base.deadline import Budget
 from placer.base.linear import ColumnSum, IntegerProgram, Row
 from placer.search.decomposed.node_fillings import Filling, FillingProblem, Pricing, make_filling_problem
 
 __all__ = ["refilled"]
 
 
-def refilled(
-    dense: Dense, solution: Solution, priority: int, seconds: float, work: float, workers: int, seed: int
-) -> tuple[Solution, float]:
-    """Place the independent pods again, all nodes at once; the solution may be worse. Also the deterministic time."""
+def refilled(dense: Dense, solution: Solution, priority: int, budget: Budget, workers: int, seed: int) -> Solution:
+    """Place the independent pods again, all nodes at once; the solution may be worse."""
     problem = make_filling_problem(dense, solution, priority)
     if problem is None:
-        return solution, 0.0
+        return solution
     with ThreadPoolExecutor(workers) as threads:
-        search = _ColumnGeneration(problem, seconds, work, threads, seed)
+        search = _ColumnGeneration(problem, budget, threads, seed)
         search.generate()
-        return search.rounded(dense), search.spent
+        return search.rounded(dense)
 
 
 @dataclass(frozen=True)
@@ -56,25 +54,21 @@ class _Master:
 
 
 class _ColumnGeneration:
-    def __init__(
-        self, problem: FillingProblem, seconds: float, work: float, threads: ThreadPoolExecutor, seed: int
-    ) -> None:
-        self.problem, self.threads, self.seed = problem, threads, seed
-        self.end = time.monotonic() + seconds
+    def __init__(self, problem: FillingProblem, budget: Budget, threads: ThreadPoolExecutor, seed: int) -> None:
+        self.problem, self.budget, self.threads, self.seed = problem, budget, threads, seed
         # The rest is for whole numbers.
-        self._end = self.end - 0.15 * seconds if seconds < math.inf else math.inf
-        self._work, self.spent = work, 0.0
+        self.generating = budget.deadline.part(0.85)
         self.pricing = Pricing(problem)
         self.fillings: list[Filling] = []
         self.known: set[tuple[int, bytes]] = set()
         for filling in problem.fillings:
-            self.add(filling.kind, filling.pods)
+            self._add(filling.kind, filling.pods)
 
     @property
     def _over(self) -> bool:
-        return time.monotonic() >= self._end or self.spent >= self._work
+        return self.generating.over or self.budget.over
 
-    def add(self, kind: int, pods: IntArray) -> bool:
+    def _add(self, kind: int, pods: IntArray) -> bool:
         key = (kind, pods.tobytes())
         if key in self.known or not pods.any():
             return False
@@ -109,10 +103,10 @@ class _ColumnGeneration:
         new = False
         bound = float(self.problem.size @ np.maximum(0, self.problem.gain - prices))
         for kind, (most, pods, work) in enumerate(self.threads.map(ask, range(len(self.problem.nodes)))):
-            self.spent += work
+            self.budget.spend(work)
             bound += len(self.problem.nodes[kind]) * most
             if master.prices @ pods > master.costs[kind] * (1 + 1e-9):
-                new |= self.add(kind, pods)
+                new |= self._add(kind, pods)
         return new, bound
 
     def _portions(self) -> IntArray:
@@ -124,8 +118,8 @@ class _ColumnGeneration:
             kind = int(np.argmax(nodes))
             most = np.minimum(problem.most[:, kind], left)
             pods, work = self.pricing.best(kind, prices, most, worth[kind], self.seed)
-            self.spent += work
-            self.add(kind, pods)
+            self.budget.spend(work)
+            self._add(kind, pods)
             some = np.flatnonzero(pods)
             many = int(min(portions[kind], nodes[kind], *(left[some] // pods[some]))) if len(some) else int(nodes[kind])
             left -= many * pods
@@ -180,7 +174,7 @@ class _ColumnGeneration:
         return program, placed, filled
 
     def master(self, size: IntArray, nodes: IntArray) -> _Master | None:
-        self.spent += 0.01
+        self.budget.spend(0.01)
         program, placed, filled = self._program(size, nodes)
         solved = program.maximum(dict(zip(placed, self.problem.gain.tolist(), strict=True)))
         if solved.point is None:
@@ -210,8 +204,7 @@ class _ColumnGeneration:
         worth = ColumnSum()
         for column, gain in zip(placed, problem.gain.tolist(), strict=True):
             worth.add(-gain, column)
-        seconds = max(0.5, self.end - time.monotonic())
-        point = program.point(worth, columns, seconds, nodes=100, gap=1e-4)
+        point = program.point(worth, columns, max(0.5, self.budget.seconds), nodes=100, gap=1e-4)
         if point is not None:
             filled = filled + np.rint([point[column] for column in columns]).astype(np.int64)
         return self._placed(dense, filled)
@@ -219,7 +212,8 @@ class _ColumnGeneration:
     def _placed(self, dense: Dense, filled: IntArray) -> Solution:
         """A filling may have more pods of a shape than there are, or than their queue takes."""
         problem, solution = self.problem, self.problem.held.copy()
-        pods = [_pods(dense, classes) for classes in problem.classes]
+        # Those that are bound first are at the end.
+        pods = [list(dense.each_pod(classes))[::-1] for classes in problem.classes]
         room = [room for _, room in problem.queues]
         for node, shape, most in self._spots(filled):
             asked = [(row, amounts[shape]) for row, (amounts, _) in enumerate(problem.queues) if shape in amounts]
@@ -237,8 +231,3 @@ class _ColumnGeneration:
             for node in itertools.islice(nodes[filling.kind], many):
                 for shape in np.flatnonzero(filling.pods).tolist():
                     yield node, shape, int(filling.pods[shape])
-
-
-def _pods(dense: Dense, classes: Sequence[int]) -> list[int]:
-    """Classes of the pods of a shape, those that are bound first at the end."""
-    return [index for index in classes for _ in range(dense.classes[index].size)][::-1]

@@ -58,7 +58,6 @@ def bins_of(dense: Dense) -> int:
 
 
 def _cells_of(dense: Dense) -> IntArray:
-    """Number of the cell of each node: its leaf, or a piece of a large leaf."""
     most = max(1, CELL // bins_of(dense) ** 2)
     number = np.zeros(len(dense.nodes), dtype=np.int64)
     last, count, inside = None, -1, 0
@@ -137,7 +136,6 @@ class _AppGroupNodes:
 
     @cached_property
     def _least_costs(self) -> dict[int, int]:
-        """AppGroup to the least cost of its calls when all its pods are placed."""
         return CallCosts(self.dense, self.network, [one.size for one in self.dense.classes]).by_app
 
     def around_waiting(
@@ -276,7 +274,6 @@ class DestroyOperators:
     # Groups that wait
 
     def _waiting(self, locked: Collection[int]) -> list[int]:
-        """Groups that wait and may take part: of the priority of the value, else any."""
         return [
             number
             for number, group in enumerate(self.dense.groups)
@@ -286,7 +283,6 @@ class DestroyOperators:
         ]
 
     def _drawn(self, waiting: list[int], nodes: IntArray, *, chains: bool) -> list[int]:
-        """Draw from the groups that wait, those first for which the nodes might have room; many for ejection chains."""
         room = self._room(nodes)
         drawn = self.random.sample(waiting, len(waiting))
         fitting = [group for group in drawn if (self._needs[group] <= room).all()]
@@ -384,18 +380,14 @@ class DestroyOperators:
 
     def _limits(self, group: int) -> tuple[int, ...] | None:
         begin, end = self.dense.domains.begin, self.dense.domains.end
-        for scope in self._scopes_of_a_pod(group):
+        classes = self.dense.groups[group].classes
+        index = self.random.choice([each for each in classes if self.incumbent.left(each)] or list(classes))
+        for scope in reversed(self.dense.scopes_of(index)):
             tops = self.dense.limit_domains(scope)
             if tops:
                 nodes = self.incumbent.nodes_of(self.dense.scopes[scope].classes)
                 return tuple(top for top in tops if begin[top] <= nodes[0] < end[top]) if nodes else tops
         return None
-
-    def _scopes_of_a_pod(self, group: int) -> list[int]:
-        gang = self.dense.groups[group]
-        index = self.random.choice([i for i in gang.classes if self.incumbent.left(i)] or list(gang.classes))
-        sub = self.dense.classes[index].sub_group
-        return [gang.scope] if sub < 0 else [self.dense.sub_groups[sub].scope, gang.scope]
 
     def _above(self, domain: int) -> int:
         parent = int(self.dense.domains.parent[domain])

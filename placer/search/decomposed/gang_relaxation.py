@@ -18,7 +18,7 @@ from placer.arrays import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass
 from placer.arrays.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.problem import GroupKey
 from placer.problem.placement import MAXIMISED
-from placer.search.exact.variables import limited_solver
+from placer.search.exact.count_model import limited_solver
 
 __all__ = ["GangRelaxation", "relaxable"]
 
@@ -69,7 +69,7 @@ class GangRelaxation:
         if group.priority < self.priority or scope.bound or self._stays_whole(number, size):
             return False
         all_placed = sum(placed[index] for index in group.classes) == size
-        needs_all = group.need_weight == self._total(group.classes)
+        needs_all = group.need_weight == dense.weight_of(group.classes)
         return needs_all and (group.priority == self.priority or all_placed)
 
     def _stays_whole(self, number: int, size: int) -> bool:
@@ -79,11 +79,9 @@ class GangRelaxation:
 
     def _tied(self, index: int) -> bool:
         dense = self.whole
-        one = dense.classes[index]
         if dense.neighbours is not None and index in dense.neighbours.in_units:
             return True
-        inner = None if one.sub_group < 0 else dense.scopes[dense.sub_groups[one.sub_group].scope].limit
-        return inner is not None or dense.scopes[dense.groups[one.group].scope].limit is not None
+        return any(dense.scopes[scope].limit is not None for scope in dense.scopes_of(index))
 
     def _kind(self, index: int) -> Hashable:
         one, dense = self.whole.classes[index], self.whole
@@ -144,11 +142,8 @@ class GangRelaxation:
         one, whole = self.whole.classes[index], self.whole
         if one.group not in relaxed or one.sub_group < 0:
             return one.weight
-        gang, sub = (self._total(each.classes) for each in (whole.groups[one.group], whole.sub_groups[one.sub_group]))
-        return one.weight * gang // max(1, sub)
-
-    def _total(self, classes: Iterable[int]) -> int:
-        return sum(self.whole.classes[index].weight * self.whole.classes[index].size for index in classes)
+        gang, sub = whole.groups[one.group], whole.sub_groups[one.sub_group]
+        return one.weight * whole.weight_of(gang.classes) // max(1, whole.weight_of(sub.classes))
 
     def _alone(self, classes: Iterable[int]) -> tuple[int, ...]:
         numbers = (self.class_of.get(index, len(self.kept)) for index in classes)

@@ -18,6 +18,7 @@ import numpy as np
 
 from placer.arrays import Dense, Solution, beats
 from placer.arrays.model import IntArray
+from placer.base.deadline import Budget
 from placer.base.executors import open_executor
 from placer.search.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps, tied_groups
 from placer.search.decomposed.incumbent_state import IncumbentState
@@ -26,7 +27,7 @@ from placer.search.decomposed.repairing import RepairResult, RepairTask, repair
 from placer.search.decomposed.subproblem import Subproblem, make_subproblem
 from placer.search.events import SolverFault
 
-__all__ = ["LargeNeighbourhoodSearch", "StepLimits", "WorkerPool"]
+__all__ = ["LargeNeighbourhoodSearch", "WorkerPool"]
 
 
 #: Deterministic time of a step; about a third of a second.
@@ -35,10 +36,6 @@ STEP_WORK = 0.2
 FIRST, LEAST, MOST = 48, 8, 1024
 #: Share of the steps over NUMA zones that have no hint: there hints lead to the same few solutions.
 UNHINTED = 0.5
-
-#: Asked before each step with the deterministic time of those before: seconds and deterministic time that it may take,
-#: infinite where nothing limits it; None: no more steps.
-StepLimits = Callable[[float], tuple[float, float] | None]
 
 
 class WorkerPool:
@@ -93,8 +90,6 @@ class AdaptiveSize:
 
 @dataclass(frozen=True)
 class _RunningRepair:
-    """A repair under way, and what to do with what comes of it."""
-
     subproblem: Subproblem
     nodes: IntArray
     operator: int
@@ -105,7 +100,7 @@ class _RunningRepair:
 class LargeNeighbourhoodSearch:
     """Steps on one value, each from the solution that those before have made; values before it never get worse.
 
-    ``spent`` is deterministic time; ``sizes`` how many nodes each operator frees.
+    ``sizes``: how many nodes each operator frees.
     """
 
     def __init__(
@@ -128,7 +123,6 @@ class LargeNeighbourhoodSearch:
         self.most_running = pool.workers + (1 if dense.numa is not None and pool.workers > 1 else 0)
         bins = bins_of(dense)
         self.sizes = [AdaptiveSize(len(dense.nodes), bins) for _ in self.destroy.operators]
-        self.spent = 0.0
         self.steps = 0
         self.under_way: dict[Future[RepairResult], _RunningRepair] = {}
 
@@ -136,40 +130,40 @@ class LargeNeighbourhoodSearch:
         """Start from another solution; sizes and operators keep their records."""
         self.incumbent = IncumbentState(self.dense, solution)
         self.destroy.incumbent = self.incumbent
-        self.spent = 0.0
 
     def learn_from(self, former: LargeNeighbourhoodSearch) -> None:
         """Take over the records of sizes and operators for the same value of an instance like this one."""
         self.sizes, self.steps = former.sizes, former.steps
         self.destroy.tried, self.destroy.gained = former.destroy.tried, former.destroy.gained
 
-    def run(self, limits: StepLimits, told: Callable[[Solution], bool]) -> None:
-        """Make steps until ``limits`` allows none or ``told``, which gets every better solution, says it is enough."""
+    def run(self, budget: Budget, told: Callable[[Solution], bool]) -> None:
+        """Make steps until the budget is over or ``told``, which gets every better solution, says it is enough."""
         try:
-            while self._fill(limits):
+            while self._fill(budget):
                 done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
                 for future in [each for each in self.under_way if each in done]:
-                    if self._take(future) and told(self.incumbent.solution.copy()):
+                    if self._take(future, budget) and told(self.incumbent.solution.copy()):
                         return
         finally:
             for future in self.under_way:
                 future.cancel()
             self.under_way.clear()
 
-    def _fill(self, limits: StepLimits) -> bool:
+    def _fill(self, budget: Budget) -> bool:
         while len(self.under_way) < self.most_running:
-            allowed = limits(self.spent)
-            if allowed is None:
+            if not budget.spent:  # until the first step is done workers may still be starting
+                budget.renew()
+            if budget.over:
                 # Repairs that are under way are not waited for: they would be over the limit as well.
                 return False
-            if not self._begin(*allowed):
+            if not self._begin(budget):
                 # A step that cost nothing (nothing to decide) counts all the same, or there would be no end.
-                self.spent += STEP_WORK / 100
+                budget.spend(STEP_WORK / 100)
                 if self.under_way:
                     break
         return True
 
-    def _begin(self, seconds: float, work: float) -> bool:
+    def _begin(self, budget: Budget) -> bool:
         blocked = np.zeros(len(self.dense.nodes), dtype=bool)
         locked: set[int] = set()
         for each in self.under_way.values():
@@ -185,7 +179,7 @@ class LargeNeighbourhoodSearch:
         if not subproblem.dense.classes:
             return False
         self.steps += 1
-        task = self._task(subproblem, chosen.chains, seconds, work)
+        task = self._task(subproblem, chosen.chains, budget)
         try:
             future = self.pool.submit(task)
         except BrokenExecutor as error:
@@ -201,7 +195,7 @@ class LargeNeighbourhoodSearch:
         for group in subproblem.groups:
             yield from self.tied_groups.get(group, ())
 
-    def _task(self, subproblem: Subproblem, chains: bool, seconds: float, work: float) -> RepairTask:
+    def _task(self, subproblem: Subproblem, chains: bool, budget: Budget) -> RepairTask:
         compact = self.random.random() < 0.25
         unhinted = self.dense.numa is not None and self.random.random() < UNHINTED
         return RepairTask(
@@ -209,15 +203,15 @@ class LargeNeighbourhoodSearch:
             subproblem.start,
             subproblem.must,
             self.criterion,
-            seconds,
-            min(work, 0.6 if chains else STEP_WORK),
+            budget.seconds,
+            min(budget.work, 0.6 if chains else STEP_WORK),
             (self.seed + self.steps) % 2**31,
             compact,
             unhinted,
             chains,
         )
 
-    def _take(self, future: Future[RepairResult]) -> bool:
+    def _take(self, future: Future[RepairResult], budget: Budget) -> bool:
         each = self.under_way.pop(future, None)
         if each is None:
             return False  # lost with the executor
@@ -229,7 +223,7 @@ class LargeNeighbourhoodSearch:
         if found.fault is not None:
             raise SolverFault(f"in a neighbourhood: {found.fault}")
         # making a step, sending it and putting it back take a tenth of a second
-        self.spent += max(found.work, 0.03)
+        budget.spend(max(found.work, 0.03))
         if each.size is not None:
             each.size.learn(found, len(each.nodes))
         gain = self._put(each.subproblem, found)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from placer.arrays import Dense, Solution, beats, score_solution
+from placer.base.deadline import Budget
 from placer.bounds import NamedBound
 from placer.problem.placement import MAXIMISED
 from placer.search.decomposed.area_assignment import AreaAssignment
@@ -121,9 +122,9 @@ class DecomposedSearch(ExactSearch):
         little = waits <= 0.005 * self.values[criterion]
         return [self.gangs_relaxed, self.packed] if little else [self.packed, self.gangs_relaxed]
 
-    def _few_pooled(self, criterion: int) -> bool:
+    def _few_pooled(self, criterion: int) -> PooledSearch | None:
         steps = self._pooled_search(criterion)
-        return steps is not None and steps.is_small
+        return steps if steps is not None and steps.is_small else None
 
     def branched(self, criterion: int, budget: float) -> bool:
         """Solve the model of pooled pods by branch and cut while it is small.
@@ -131,7 +132,7 @@ class DecomposedSearch(ExactSearch):
         Where the clock ends it, it starts again with other seeds: the time that a tree takes is chance.
         """
         alone, began = self.options.workers == 1, time.monotonic()
-        while criterion == self.proved and self._few_pooled(criterion) and not self.limits.over:
+        while criterion == self.proved and (steps := self._few_pooled(criterion)) and not self.limits.over:
             left = WORK_SECONDS * budget + began - time.monotonic()
             # With one worker only nodes of its tree end it; else the clock does, also where the limit is one of work.
             # Several begin again now and then with other seeds. HiGHS looks at the clock seldom, so it ends early.
@@ -140,15 +141,13 @@ class DecomposedSearch(ExactSearch):
             seconds = min(seconds, self.limits.seconds - 1.0)
             if seconds <= 0:
                 break
-            if self._branched_once(criterion, seconds, FOREMOST * budget):
+            if self._branched_once(steps, criterion, seconds, FOREMOST * budget):
                 return True
             if alone:
                 break
         return False
 
-    def _branched_once(self, criterion: int, seconds: float, work: float) -> bool:
-        steps, name = self._pooled_search(criterion), self.dense.criteria[criterion][0]
-        assert steps is not None
+    def _branched_once(self, steps: PooledSearch, criterion: int, seconds: float, work: float) -> bool:
         known = self._known_bounds(criterion)
         found = branch_and_cut(
             steps.model,
@@ -160,9 +159,9 @@ class DecomposedSearch(ExactSearch):
             workers=self.options.workers,
             seed=self.chance.randrange(2**30),
         )
-        self.limits.spent += found.work
+        self.limits.spend(found.work)
         if found.solution is not None:
-            self.offer(found.solution, name)
+            self.offer(found.solution, self.dense.criteria[criterion][0])
         bounds = known if found.bound is None else [*known, found.bound]
         if max(bounds, default=-math.inf) < (1 - BRANCHED_NEAR) * self.values[criterion]:
             steps.is_far = True
@@ -183,18 +182,15 @@ class DecomposedSearch(ExactSearch):
             return self._calls_bounded(criterion)
         if not self.tree.knows(criterion) or not self._everything_kept(criterion):
             return False
-        bound = self.tree.bound(criterion, self.values, self.limits.seconds / 4)
-        self.limits.spent += 0.2
+        bound = self.tree.bound(criterion, self.values, self.limits.deadline.part(0.25))
+        self.limits.spend(0.2)
         if bound is not None:
             self._tell(bound)
         return self.met(criterion)
 
     def _calls_bounded(self, criterion: int) -> bool:
         if self.areas is not None and not self.calls_bounded and self._everything_kept(criterion):
-            seconds, work = 0.25 * self.limits.seconds, 0.25 * self.limits.work
-            before = self.areas.splits.spent
-            bound, self.calls_bounded = self.areas.splits.cost_bound(seconds, work)
-            self.limits.spent += self.areas.splits.spent - before
+            bound, self.calls_bounded = self.areas.splits.cost_bound(self.limits.part(0.25))
             self._tell(NamedBound(criterion, bound, "splits", self.values[:criterion]))
         return self.met(criterion)
 
@@ -202,13 +198,10 @@ class DecomposedSearch(ExactSearch):
         """Assign AppGroups to areas until that gains nothing any more."""
         if self.areas is None or self.dense.criteria[criterion][0] != "networkCost":
             return False
-        idle, most, began, first = 0, budget / 2, time.monotonic(), self.areas.spent
-        while idle < 6 and not self.limits.over and self.areas.spent - first < most:
-            if self.options.workers > 1 and time.monotonic() - began > most:
-                break
-            spent, values = self.areas.spent, self.values
-            found = self.areas.proposed(self.solution, self.limits.seconds, self.chance.randrange(2**31))
-            self.limits.spent += self.areas.spent - spent
+        idle, turn = 0, self._turn(budget / 2, budget / 2)
+        while idle < 6 and not turn.over:
+            values = self.values
+            found = self.areas.proposed(self.solution, turn, self.chance.randrange(2**31))
             if found is not None:
                 self.offer(found, "networkCost")
             idle = 0 if self.values != values else idle + 1
@@ -223,12 +216,8 @@ class DecomposedSearch(ExactSearch):
         if name not in MAXIMISED or priority is None or priority in self.priorities_filled:
             return False
         self.priorities_filled.add(priority)
-        seconds, work = 0.5 * self.limits.seconds, 0.5 * self.limits.work
-        found, spent = refilled(
-            self.dense, self.solution, priority, seconds, work, self.options.workers, self.options.seed
-        )
-        self.limits.spent += spent
-        self.offer(found, name)
+        turn = self.limits.part(0.5)
+        self.offer(refilled(self.dense, self.solution, priority, turn, self.options.workers, self.options.seed), name)
         return self.met(criterion)
 
     def _pooled_search(self, criterion: int) -> PooledSearch | None:
@@ -251,23 +240,15 @@ class DecomposedSearch(ExactSearch):
         if steps is None:
             return False
         name = self.dense.criteria[criterion][0]
-        first, alone = steps.spent, self.options.workers == 1
-        begun, last = first, time.monotonic()
-        most = budget * (FOREMOST if criterion == self.proved and not self._few_pooled(criterion) else 1.0)
-
-        def left() -> tuple[float, float] | None:
-            seconds, work = self.limits.seconds, min(self.limits.work + first, begun + most) - steps.spent
-            over = not alone and time.monotonic() > last + WORK_SECONDS * most
-            return (seconds, work) if seconds > 0 and work > 0 and not over else None
+        budget *= FOREMOST if criterion == self.proved and not steps.is_small else 1.0
+        turn = self._turn(budget, WORK_SECONDS * budget)
 
         def told(solution: Solution) -> bool:
-            nonlocal begun, last
-            begun, last = steps.spent, time.monotonic()
+            turn.renew()
             self.offer(solution, name)
             return self.met(criterion)
 
-        steps.improved(self.solution, left, told)
-        self.limits.spent += steps.spent - first
+        steps.improved(self.solution, turn, told)
         return self.met(criterion)
 
     def laid_out(self, criterion: int, budget: float) -> bool:
@@ -276,15 +257,13 @@ class DecomposedSearch(ExactSearch):
             return False
         began, before = time.monotonic(), self.limits.spent
         while not self.limits.over:
-            spent = self.limits.spent + 4.0
-            share = 0.75 if self.tree.sees_equal_blocks else 0.25
-            seconds = share * self.limits.seconds
-            found = self.tree.propose(criterion, self.values, seconds, self._solver(10.0))
-            self.limits.spent = spent
+            until = self.limits.deadline.part(0.75 if self.tree.sees_equal_blocks else 0.25)
+            found = self.tree.propose(criterion, self.values, until, self._solver(10.0))
+            self.limits.spend(4.0)
             if found is None:
                 break
             self.offer(found, self.dense.criteria[criterion][0])
-            used = spent - before if self.options.workers == 1 else time.monotonic() - began
+            used = self.limits.spent - before if self.options.workers == 1 else time.monotonic() - began
             if self.met(criterion) or used > FOREMOST * budget:
                 break
         return self.met(criterion)
@@ -300,20 +279,16 @@ class DecomposedSearch(ExactSearch):
             return False
         lower = self._lower(criterion)
         stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
-        seconds = 0.5 * self.limits.seconds
-        work = min(0.5 * self.limits.work, 12.0 * budget)
         self.packings += 1
-        found, spent = relaxed_and_fixed(
+        found = relaxed_and_fixed(
             self.dense,
             self.solution,
             priority,
             [number for number in stays if number not in lower],
-            seconds,
-            work,
+            self.limits.part(0.5, work=12.0 * budget),
             self.options.workers,
             self.options.seed + self.packings,
         )
-        self.limits.spent += spent
         if found is not None:
             self.offer(complete(self.dense, found, self.limits.deadline, former), name)
         return self.met(criterion)
@@ -343,7 +318,7 @@ class DecomposedSearch(ExactSearch):
 
     def neighbourhoods(self, criterion: int, budget: float) -> bool:
         """Search a few leaves at a time; where the model of pooled pods is small, from the second round."""
-        few = self._few_pooled(criterion)
+        few = self._few_pooled(criterion) is not None
         if few and budget <= FIRST_BUDGET:
             return False
         name, former = self.dense.criteria[criterion][0], self.solution
@@ -356,28 +331,21 @@ class DecomposedSearch(ExactSearch):
     def _run(
         self, steps: LargeNeighbourhoodSearch, criterion: int, budget: float, heard: Callable[[Solution], None]
     ) -> None:
-        """The budget is work; several workers also end after the seconds that one would need for it, since steps may
-        hang on more than their work (a busy machine, a slow executor).
-        """
-        alone, most, last = self.options.workers == 1, budget, time.monotonic()
-
-        def limits(spent: float) -> tuple[float, float] | None:
-            nonlocal last
-            if not spent:  # until the first step is done workers may still be starting
-                last = time.monotonic()
-            seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
-            over = not alone and time.monotonic() > last + WORK_SECONDS * budget
-            return (seconds, work) if seconds > 0 and work > 0 and not over else None
+        turn = self._turn(budget, WORK_SECONDS * budget)
 
         def told(solution: Solution) -> bool:
-            nonlocal last, most
             if criterion == self.proved:  # what counts most is not left as long as it gets better
-                last, most = time.monotonic(), max(most, steps.spent + budget)
+                turn.renew()
             heard(solution)
             return self.met(criterion)
 
-        steps.run(limits, told)
-        self.limits.spent += steps.spent
+        steps.run(turn, told)
+
+    def _turn(self, work: float, seconds: float) -> Budget:
+        """So much work; several workers also end after the seconds that one would need for it, since steps may hang on
+        more than their work (a busy machine, a slow executor).
+        """
+        return self.limits.part(work=work, idle=math.inf if self.options.workers == 1 else seconds)
 
     def _relaxed_steps(self, criterion: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
         former = self.relaxed.get(criterion)

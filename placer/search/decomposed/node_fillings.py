@@ -18,7 +18,7 @@ from placer.arrays import Dense, Solution
 from placer.arrays.model import IntArray
 from placer.arrays.symmetry import grouped, partition_rows
 from placer.base.linear import IntegerProgram, Row
-from placer.search.exact.variables import limited_solver
+from placer.search.exact.count_model import limited_solver
 
 __all__ = ["Filling", "FillingProblem", "Pricing", "make_filling_problem"]
 
@@ -103,8 +103,6 @@ def _shape(dense: Dense, index: int) -> tuple[object, ...]:
 
 
 class _ProblemBuilder:
-    """What is held, the room that it leaves, and the nodes that have as much of it."""
-
     def __init__(self, dense: Dense, solution: Solution, priority: int, shapes: list[list[int]]) -> None:
         self.dense, self.solution, self.priority, self.shapes = dense, solution, priority, shapes
         self.first = [classes[0] for classes in shapes]
@@ -114,9 +112,7 @@ class _ProblemBuilder:
             [sum(dense.classes[index].size for index in classes) for classes in shapes], dtype=np.int64
         )
         self.request = dense.requests[self.first]
-        self.room = dense.free.copy()
-        for (index, node), count in self.held.items():
-            self.room[node] -= dense.classes[index].request * count
+        self.room = dense.free_beside(self.held)
         self.room[:, ~self.request.any(axis=0)] = 0  # what none of them asks for makes no kinds
 
     def problem(self) -> FillingProblem | None:
@@ -157,10 +153,7 @@ class _ProblemBuilder:
         return found
 
     def _queues(self) -> Iterator[tuple[dict[int, int], int]]:
-        taken: Counter[int] = Counter()
-        for (index, _), count in self.held.items():
-            for number, amount in self.dense.rows_of[index]:
-                taken[number] += amount * count
+        taken = self.dense.queued((index, count) for (index, _), count in self.held.items())
         for number, row in enumerate(self.dense.queue_rows):
             found = ((shape, dict(self.dense.rows_of[index]).get(number, 0)) for shape, index in enumerate(self.first))
             amounts = {shape: amount for shape, amount in found if amount}

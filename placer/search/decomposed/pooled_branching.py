@@ -15,9 +15,9 @@ from threading import Event
 from placer.arrays import Solution
 from placer.base.linear import Branched, ColumnSum
 from placer.search.events import SolverFault
+from placer.search.exact.count_model import Linear
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import Linear
 
 __all__ = ["BranchedSolution", "branch_and_cut"]
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution
+from placer.base.deadline import Budget
+from placer.search.exact.count_model import limited_solver, set_hint
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import limited_solver, set_hint
 
-__all__ = ["PooledSearch", "StepBudget"]
+__all__ = ["PooledSearch"]
 
 #: With no more columns than this the whole is small.
 FEW_COLUMNS = 12_000
@@ -24,14 +25,9 @@ FEW_COLUMNS = 12_000
 #: With more columns it is not tried: a step would take longer to be made than to be solved.
 MOST_COLUMNS = 60_000
 
-#: Seconds and deterministic time that are left for steps; None: no more.
-StepBudget = Callable[[], tuple[float, float] | None]
-
 
 @dataclass(frozen=True)
 class _SolvedStep:
-    """Result of a step: values of all variables, None where none were found; whether solved to the end; its work."""
-
     values: list[int] | None
     value: int
     optimal: bool
@@ -50,13 +46,12 @@ class PooledSearch:
     ) -> None:
         self.reached, self.workers, self.chance = reached, workers, chance
         self.model = PooledModel(dense, MOST_COLUMNS)
-        self.program, self.parent = self.model.program, dense.domains.parent
+        self.program, self.parent = self.model, dense.domains.parent
         for before, value in enumerate(reached):
             self.model.keep(before, value)
         self.value = self.model.aim(criterion)
         self.columns = self.model.columns
         self.is_far = False
-        self.spent = 0.0
         self._values: list[int] = []
         self._size = 10.0
         self.idle = 0
@@ -66,18 +61,18 @@ class PooledSearch:
         """Whether the model can well be solved whole."""
         return self.columns <= FEW_COLUMNS and not self.is_far
 
-    def improved(self, solution: Solution, budget: StepBudget, told: Callable[[Solution], bool]) -> None:
+    def improved(self, solution: Solution, budget: Budget, told: Callable[[Solution], bool]) -> None:
         """Make steps until nothing is gained any more, or ``told``, which gets each gain, says it is enough."""
         self._begin(solution)
         with ThreadPoolExecutor(self.workers) as threads:
-            while self.idle < (6 if self.is_small else 24) and (left := budget()) is not None:
-                if self._gained(threads, left) and told(self.program.read(self._values)):
+            while self.idle < (6 if self.is_small else 24) and not budget.over:
+                if self._gained(threads, budget) and told(self.program.read(self._values)):
                     return
 
-    def _gained(self, threads: ThreadPoolExecutor, left: tuple[float, float]) -> bool:
+    def _gained(self, threads: ThreadPoolExecutor, budget: Budget) -> bool:
         drawn = [(self._drawn(), self.chance.randrange(2**31)) for _ in range(self.workers)]
-        steps = list(threads.map(lambda each: self._step(each[0], left, each[1]), drawn))
-        self.spent += max(step.work for step in steps)
+        steps = list(threads.map(lambda each: self._step(each[0], budget, each[1]), drawn))
+        budget.spend(max(step.work for step in steps))
         return self._taken(steps)
 
     def _begin(self, solution: Solution) -> None:
@@ -109,7 +104,7 @@ class PooledSearch:
             self._values = found.values
         return better
 
-    def _step(self, leaves: frozenset[int], left: tuple[float, float], seed: int) -> _SolvedStep:
+    def _step(self, leaves: frozenset[int], budget: Budget, seed: int) -> _SolvedStep:
         model = self.model.proto.clone()
         for index, leaf in self.program.leaf_of.items():
             if leaf not in leaves:
@@ -117,8 +112,8 @@ class PooledSearch:
                 domain.clear()
                 domain.extend([self._values[index]] * 2)
         set_hint(model, self._values)
-        seconds, work = left
-        solver = limited_solver(work=min(0.6, work), seconds=seconds, random_seed=seed, linearization_level=2)
+        settings = {"random_seed": seed, "linearization_level": 2}
+        solver = limited_solver(work=min(0.6, budget.work), seconds=budget.seconds, **settings)
         status = solver.solve(model)
         work = max(0.05, solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

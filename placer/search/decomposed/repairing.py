@@ -5,7 +5,6 @@ Tasks and results can be pickled, so a repair runs on any machine.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from operator import sub
 
@@ -13,10 +12,11 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution, beats, score_solution
+from placer.base.deadline import Budget, Deadline
 from placer.problem.placement import MAXIMISED
 from placer.search.events import TooLarge
+from placer.search.exact.count_model import Linear, limited_solver
 from placer.search.exact.method import ExactModel, Must
-from placer.search.exact.variables import Linear, limited_solver
 from placer.search.numa.ejection_chains import place_by_ejection_chains
 
 __all__ = ["RepairResult", "RepairTask", "repair"]
@@ -26,8 +26,9 @@ __all__ = ["RepairResult", "RepairTask", "repair"]
 class RepairTask:
     """A subproblem, and how it is to be repaired; values before ``criterion`` must not get worse.
 
-    ``work`` is deterministic time. ``compact``: also gather the remaining room in few leaves. ``unhinted``: the result
-    is seldom the start once more. ``chains``: by ejection chains over NUMA zones instead of a model.
+    ``seconds`` are no deadline, since another machine may carry it out; ``work`` is deterministic time. ``compact``:
+    also gather the remaining room in few leaves. ``unhinted``: the result is seldom the start once more. ``chains``: by
+    ejection chains over NUMA zones instead of a model.
     """
 
     dense: Dense
@@ -40,6 +41,11 @@ class RepairTask:
     compact: bool = False
     unhinted: bool = False
     chains: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """From now on, nothing spent."""
+        return Budget(Deadline.within(self.seconds), self.work)
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,12 @@ def repair(task: RepairTask) -> RepairResult:
 
 
 def _by_ejection_chains(task: RepairTask) -> RepairResult:
-    found, work = place_by_ejection_chains(task.dense, task.start, task.seed, task.work, task.seconds)
+    budget = task.budget
+    found = place_by_ejection_chains(task.dense, task.start, task.seed, budget)
     start, values = score_solution(task.dense, task.start), score_solution(task.dense, found)
     if beats(task.dense, start, values, task.criterion + 1):
-        return RepairResult(None, work=work)
-    return RepairResult(found, tuple(map(sub, values, start)), work=work)
+        return RepairResult(None, work=budget.spent)
+    return RepairResult(found, tuple(map(sub, values, start)), work=budget.spent)
 
 
 def _by_model(task: RepairTask) -> RepairResult:
@@ -76,28 +83,29 @@ def _by_model(task: RepairTask) -> RepairResult:
         model, most = _model(task, start)
     except TooLarge:
         return RepairResult(None, too_large=True)
-    work, end = 0.0, time.monotonic() + task.seconds
+    budget = task.budget
     for _ in range(6):
-        solver = _solver(task, task.work - work, end - time.monotonic(), most)
+        solver = _solver(task, budget, most)
         model.hint(task.start)
         if task.unhinted:
             model.proto.proto.clear_solution_hint()
         status = solver.solve(model.proto)
-        work += solver.response_proto.deterministic_time
+        budget.spend(solver.response_proto.deterministic_time)
         if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
             fault = f"{solver.status_name(status)} where leaving all as it was is possible"
-            return RepairResult(None, work=work, fault=fault)
+            return RepairResult(None, work=budget.spent, fault=fault)
         if status == cp_model.UNKNOWN:
             break
         found = model.read(list(solver.response_proto.solution))
         admitted = model.admitted(found)
         if admitted is not None:
             gains = tuple(map(sub, score_solution(task.dense, found), start))
-            return RepairResult(admitted, gains, status == cp_model.OPTIMAL and not model.unsure, work=work)
+            optimal = status == cp_model.OPTIMAL and not model.unsure
+            return RepairResult(admitted, gains, optimal, work=budget.spent)
         model.exclude(found)
-        if work >= task.work or time.monotonic() >= end:
+        if budget.over:
             break
-    return RepairResult(None, work=work)
+    return RepairResult(None, work=budget.spent)
 
 
 def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
@@ -110,11 +118,10 @@ def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
     return model, 0 if row is None else model.highest(row)
 
 
-def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_model.CpSolver:
+def _solver(task: RepairTask, budget: Budget, most: int) -> cp_model.CpSolver:
     # A subproblem is small and one of many: presolving it thoroughly takes longer than solving it.
-    solver = limited_solver(
-        work=work, seconds=seconds, random_seed=task.seed, cp_model_probing_level=0, max_presolve_iterations=1
-    )
+    settings = {"random_seed": task.seed, "cp_model_probing_level": 0, "max_presolve_iterations": 1}
+    solver = limited_solver(work=budget.work, seconds=budget.seconds, **settings)
     solver.parameters.absolute_gap_limit = 0.02 * most
     dense = task.dense
     if dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None:
@@ -123,9 +130,7 @@ def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_mode
 
 
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:
-    free = task.dense.free.astype(np.float64)
-    for (index, node), count in task.start.items():
-        free[node] -= task.dense.classes[index].request * count
+    free = task.dense.free_beside(task.start).astype(np.float64)
     room = (free / np.maximum(task.dense.free.max(axis=0, initial=0), 1)).min(axis=1) if free.shape[1] else free[:, :0]
     units, number = np.unique(task.dense.span_leaf, return_inverse=True)
     order = np.argsort(np.argsort(-np.bincount(number.reshape(-1), weights=room.reshape(-1))))

@@ -165,7 +165,7 @@ class _SubproblemBuilder:
             queue_rows=tuple(row for row in map(self._queue_row, range(len(dense.queue_rows))) if row.classes),
             ports={number: ports for node, number in self.node_number.items() if (ports := self.rest.ports_of(node))},
             network=network.network(),
-            numa=None if dense.numa is None else dense.numa.at(numbers, self.classes, self._held_pods(dense.numa)),
+            numa=None if dense.numa is None else dense.numa.only(numbers, self.classes, self._held_pods(dense.numa)),
             neighbours=self._neighbours(),
             constant_locality=0,
             constant_span=0,
@@ -292,8 +292,6 @@ def _still_short(asked: tuple[tuple[K, int], ...], held: Callable[[], Counter[K]
 
 @dataclass(frozen=True)
 class _SubproblemNetwork:
-    """Workloads of the subproblem and their partners, on its nodes."""
-
     rest: IncumbentState
     nodes: IntArray
     node_number: Mapping[int, int]

@@ -6,17 +6,20 @@ every product is one of a 0/1 variable and a count, which is linear.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Call, DenseNetwork
 from placer.arrays.model import BoolArray, IntArray
-from placer.search.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
+from placer.search.exact.count_model import Linear, reaches, solver_form, value_at
+from placer.search.exact.variables import ExactVariables
 
 __all__ = ["CallPairs", "Tie", "surplus_of"]
 
@@ -269,3 +272,62 @@ class CallPairs:
                 counts, most = self.at_place[other][place], self.most_at[other][place]
                 found[place] = [self._bounded(step, counts, most) for step in self.steps_at(one, place)]
         return found
+
+    # The rules
+
+    def network_cost(self, surplus: Mapping[tuple[int, int], int]) -> None:
+        """C8: no caller and callee where the cost between is above the limit; none too far from a running pod."""
+        if self.network.majority:
+            self._majority(surplus)
+            return
+        for workload, area in np.argwhere(self.closed):
+            self.model.add(solver_form(Linear().add(1, *self.in_area[workload][area])) == 0)
+        for tie in self.ties:
+            for one, other in product(self.areas(tie.one), self.areas(tie.other)):
+                if not tie.able[one, other]:
+                    both = self.here(tie.one, one), self.here(tie.other, other)
+                    self.model.add_at_most_one(both)
+
+    def _majority(self, surplus: Mapping[tuple[int, int], int]) -> None:
+        mine: dict[int, list[Call]] = defaultdict(list)
+        for call in self.network.calls:
+            mine[call.origin].append(call)
+        for origin, area in product(mine, range(len(self.network.cost))):
+            if not self.bound[origin, area] and not self.most[origin, area]:
+                continue
+            row, before = Linear(), surplus_of(self.network, self.bound, mine[origin], area)
+            for call in mine[origin]:
+                near = self.network.near(call.limit)[area]
+                for other, counts in self.in_area[call.destination].items():
+                    row.add(-1 if near[other] else 1, *counts)
+            if self.bound[origin, area]:
+                self.model.add(solver_form(row) <= surplus.get((origin, area), max(0, before)) - before)
+            if self.most[origin, area]:
+                self.model.add(solver_form(row) <= -before).only_enforce_if(self.here(origin, area))
+
+    def bandwidth(self) -> None:
+        """C9: per limited link, bandwidth times pairs in sum is at most its room."""
+        if not self.network.room:
+            return
+        rows = [Linear() for _ in self.network.room]
+        for tie in self.ties:
+            for call in tie.calls:
+                if call.bandwidth:
+                    self._demand(rows, tie, call)
+        for row, room in zip(rows, self.network.room, strict=True):
+            each = math.gcd(*row.coefficients)
+            if each:
+                row.coefficients = [coefficient // each for coefficient in row.coefficients]
+                self.variables.at_most(row, room // each)
+
+    def _demand(self, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
+        link, before = self.network.link, self.bound + self.leaving
+        for ends, pairs in self.pairs(tie).items():
+            one, other = ends if call.origin == tie.one else ends[::-1]
+            if link[one, other] >= 0:
+                rows[link[one, other]].add(call.bandwidth, *pairs)
+        for new, old, links in ((call.origin, call.destination, link), (call.destination, call.origin, link.T)):
+            for there in np.flatnonzero(before[old]).tolist():
+                for area, counts in self.in_area[new].items():
+                    if links[area, there] >= 0:
+                        rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)

@@ -1,132 +1,41 @@
-"""The hard rules as constraints: one method per rule, in the order and under the names of :mod:`placer.rules`.
-
-``models/exact.md`` has their formulas.
-"""
+"""Rules about groups, subgroups and queues as constraints; ``models/exact.md`` has the formulas of all rules."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
-from placer.arrays import Call
 from placer.arrays.model import IntArray
-from placer.search.exact.calls import CallPairs, Tie, surplus_of
-from placer.search.exact.neighbour_rows import NeighbourRows
-from placer.search.exact.variables import Bundle, ExactVariables, Linear, Reach, solver_form
-from placer.search.exact.zones import Zones
+from placer.search.exact.count_model import Linear, solver_form
+from placer.search.exact.variables import Bundle, ExactVariables, Reach
 
 __all__ = ["ExactConstraints", "Implied"]
 
 
 class ExactConstraints:
-    """Adds every rule to the model of ``variables``.
+    """Rules about bundles and their items, each a method under the name of its function in :mod:`placer.rules`.
 
     C3 is in the variables: a count exists only where the pods may be. C4: such pods are not in the arrays at all.
-    ``surplus`` replaces, with ``networkCost: majority``, the surplus by running callees of running callers.
     """
 
-    def __init__(
-        self,
-        variables: ExactVariables,
-        calls: CallPairs | None,
-        surplus: Mapping[tuple[int, int], int],
-        zones: Zones | None = None,
-        neighbours: NeighbourRows | None = None,
-    ) -> None:
-        self.variables, self.calls, self.surplus, self.zones = variables, calls, surplus, zones
-        self.neighbours = neighbours
+    def __init__(self, variables: ExactVariables) -> None:
+        self.variables = variables
         self.dense, self.model = variables.dense, variables.model
-        self.places, self.items = variables.places, variables.bundles.items
-        self.requests = variables.requests
+        self.items, self.requests = variables.bundles.items, variables.requests
         self._parts: dict[int, list[tuple[Bundle, IntVar | None]]] = defaultdict(list)
         active = variables.active[len(variables.bundles.gangs) :]
         for part, ready in zip(variables.bundles.parts, active, strict=True):
             self._parts[part.gang].append((part, ready))
 
-    def add(self) -> None:
-        """Add all rules, in the order of models/README.md."""
-        self.once()
-        self.capacity()
-        self.gang()
-        self.subgroup()
-        self.tier_limit()
-        self.network_cost()
-        self.bandwidth()
-        self.numa()
-        self.queue()
-        self.pod_affinity()
-        self.pod_anti_affinity()
-        self.spread()
-        self.exclusive()
-
     def once(self) -> None:
         """C1: of an item no more pods are placed than there are."""
         for index, item in enumerate(self.items):
             if len(self.variables.counts[index]) > 1:
-                self._at_most(Linear().add(1, *self.variables.placed(index)), item.total)
-
-    def capacity(self) -> None:
-        """C2: room per resource, by size where nodes are counted, by filling where fillings are listed; host ports."""
-        at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
-        for item, counts in enumerate(self.variables.counts):
-            for place, variable in counts.items():
-                at[place].append((item, variable))
-        for place, counts_there in at.items():
-            if self.places[place].fillings:
-                self._room_by_filling(place, counts_there)
-            elif self.places[place].alone:
-                self._room_of_node(self.places[place].nodes[0], counts_there)
-                self._ports_of_node(counts_there)
-            else:
-                self._room_by_size(place, counts_there)
-
-    def _room_of_node(self, node: int, counts: list[tuple[int, IntVar]]) -> None:
-        for resource, room in enumerate(self.dense.free[node]):
-            row = Linear()
-            for item, variable in counts:
-                amount = self.requests[item][resource]
-                if amount:
-                    row.add(amount, variable)
-            self._at_most(row, int(room))
-
-    def _room_by_filling(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
-        where, filled = self.places[place], self.variables.fillings[place]
-        self._at_most(Linear().add(1, *filled), len(where.nodes))
-        for position, request in enumerate(where.requests):
-            row = Linear().add(1, *(variable for item, variable in counts if self.requests[item] == request))
-            for filling, variable in zip(where.fillings, filled, strict=True):
-                row.add(-filling[position], variable)
-            self._at_most(row, 0)
-
-    def _room_by_size(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
-        where = self.places[place]
-        assert where.resource is not None
-        free = [int(self.dense.free[node, where.resource]) for node in where.nodes]
-        for size in where.sizes:
-            row = Linear()
-            for item, variable in counts:
-                amount = int(self.requests[item][where.resource])
-                if amount >= size:
-                    row.add(amount // size, variable)
-            self._at_most(row, sum(room // size for room in free))
-
-    def _ports_of_node(self, counts: list[tuple[int, IntVar]]) -> None:
-        holders: dict[tuple[str, int], dict[str, list[IntVar]]] = defaultdict(lambda: defaultdict(list))
-        for item, variable in counts:
-            for port in set(self.variables.first(item).host_ports):
-                holders[port.protocol, port.port][port.ip].append(variable)
-        for by_address in holders.values():
-            everywhere = by_address.pop("0.0.0.0", [])
-            for variables in by_address.values() or [[]]:
-                clique = [*everywhere, *variables]
-                if len(clique) > 1:
-                    self._at_most(Linear().add(1, *clique), 1)
+                self.variables.at_most(Linear().add(1, *self.variables.placed(index)), item.total)
 
     def gang(self) -> None:
         """C5: a group that is not ready gets nothing. Ready: enough pods in all, per role, and ready subgroups per
@@ -165,12 +74,7 @@ class ExactConstraints:
                         self.model.add(row == 0 if gang.whole else row <= 0)
 
     def tier_limit(self) -> None:
-        """C7: all pods of a member lie in one home; by label a unit has pods in one domain. Its rows say where O2
-        counts.
-        """
-        for row in self.neighbours.neighbours.confinements if self.neighbours is not None else ():
-            assert self.neighbours is not None
-            self.neighbours.confine(row)
+        """C7: all pods of a member lie in one home. Its rows say where O2 counts."""
         for index, bundle in enumerate(self.variables.all):
             homes = self.variables.homes[index]
             if bundle.reach is Reach.FREE or not homes:
@@ -189,7 +93,7 @@ class ExactConstraints:
         elif bundle.whole and active is not None:
             self.model.add(solver_form(row.add(-1, active)) == 0)
         else:
-            self._at_most(row, bundle.many)
+            self.variables.at_most(row, bundle.many)
 
     def _leaf_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
         for item in bundle.items:
@@ -203,7 +107,7 @@ class ExactConstraints:
             each = self.items[item]
             for leaf, counts in self.variables.by_leaf(item).items():
                 most = min(each.total, int(each.fits[self._slice(leaf)].sum()))
-                above = [homes[domain] for domain in self.variables.path(leaf) if domain in homes]
+                above = [homes[domain] for domain in self.variables.paths[leaf] if domain in homes]
                 self.model.add(solver_form(Linear().add(1, *counts).add(-most, *above)) <= 0)
             if bundle.whole and not self.dense.scopes[bundle.scope].bound:
                 self._all_at_home(item, homes)
@@ -211,76 +115,12 @@ class ExactConstraints:
     def _all_at_home(self, item: int, homes: dict[int, IntVar]) -> None:
         inner: dict[int, list[IntVar]] = defaultdict(list)
         for home, chosen in homes.items():
-            for domain in self.variables.path(home):
+            for domain in self.variables.paths[home]:
                 inner[domain].append(chosen)
         for domain, counts in self.variables.by_domain(item).items():
             if domain in homes and domain != self.dense.domains.root:
                 row = Linear().add(1, *counts).add(-self.items[item].total, *inner[domain])
                 self.model.add(solver_form(row) >= 0)
-
-    def network_cost(self) -> None:
-        """C8: no caller and callee where the cost between is above the limit; none too far from a running pod."""
-        if self.calls is None:
-            return
-        if self.calls.network.majority:
-            self._majority(self.calls)
-            return
-        for workload, area in np.argwhere(self.calls.closed):
-            self.model.add(solver_form(Linear().add(1, *self.calls.in_area[workload][area])) == 0)
-        for tie in self.calls.ties:
-            for one, other in product(self.calls.areas(tie.one), self.calls.areas(tie.other)):
-                if not tie.able[one, other]:
-                    both = self.calls.here(tie.one, one), self.calls.here(tie.other, other)
-                    self.model.add_at_most_one(both)
-
-    def _majority(self, calls: CallPairs) -> None:
-        mine: dict[int, list[Call]] = defaultdict(list)
-        for call in calls.network.calls:
-            mine[call.origin].append(call)
-        for origin, area in product(mine, range(len(calls.network.cost))):
-            if not calls.bound[origin, area] and not calls.most[origin, area]:
-                continue
-            row, before = Linear(), surplus_of(calls.network, calls.bound, mine[origin], area)
-            for call in mine[origin]:
-                near = calls.network.near(call.limit)[area]
-                for other, counts in calls.in_area[call.destination].items():
-                    row.add(-1 if near[other] else 1, *counts)
-            if calls.bound[origin, area]:
-                self.model.add(solver_form(row) <= self.surplus.get((origin, area), max(0, before)) - before)
-            if calls.most[origin, area]:
-                self.model.add(solver_form(row) <= -before).only_enforce_if(calls.here(origin, area))
-
-    def bandwidth(self) -> None:
-        """C9: per limited link, bandwidth times pairs in sum is at most its room."""
-        if self.calls is None or not self.calls.network.room:
-            return
-        rows = [Linear() for _ in self.calls.network.room]
-        for tie in self.calls.ties:
-            for call in tie.calls:
-                if call.bandwidth:
-                    self._demand(self.calls, rows, tie, call)
-        for row, room in zip(rows, self.calls.network.room, strict=True):
-            each = math.gcd(*row.coefficients)
-            if each:
-                row.coefficients = [coefficient // each for coefficient in row.coefficients]
-                self._at_most(row, room // each)
-
-    def _demand(self, calls: CallPairs, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
-        link, before = calls.network.link, calls.bound + calls.leaving
-        for ends, pairs in calls.pairs(tie).items():
-            one, other = ends if call.origin == tie.one else ends[::-1]
-            if link[one, other] >= 0:
-                rows[link[one, other]].add(call.bandwidth, *pairs)
-        for new, old, links in ((call.origin, call.destination, link), (call.destination, call.origin, link.T)):
-            for there in np.flatnonzero(before[old]).tolist():
-                for area, counts in calls.in_area[new].items():
-                    if links[area, there] >= 0:
-                        rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)
-
-    def numa(self) -> None:
-        """C10: :meth:`~placer.search.exact.zones.Zones.exclude` excludes later the counts that have no order."""
-        if self.zones is not None:
-            self.zones.add()
 
     def queue(self) -> None:
         """C11: the pods in a queue take at most the room of its capability."""
@@ -289,33 +129,7 @@ class ExactConstraints:
             for item, each in enumerate(self.items):
                 if each.classes[0] in members:
                     row.add(self.requests[item][limit.resource], *self.variables.placed(item))
-            self._at_most(row, limit.room)
-
-    def pod_affinity(self) -> None:
-        """C12: :meth:`~placer.search.exact.neighbour_rows.NeighbourRows.exclude` excludes later the counts without an
-        order.
-        """
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.attractions:
-                self.neighbours.attract(row)
-
-    def pod_anti_affinity(self) -> None:
-        """C13; running pods have closed their domains before."""
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.repulsions:
-                self.neighbours.repel(row)
-
-    def spread(self) -> None:
-        """C14: where an owner is, the domain has at most ``maxSkew`` more than the emptiest one that counts."""
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.spreads:
-                self.neighbours.spread(row)
-
-    def exclusive(self) -> None:
-        """C15: a domain has pods of one exclusive unit at most."""
-        if self.neighbours is not None:
-            for row in self.neighbours.neighbours.exclusions:
-                self.neighbours.keep_apart(row)
+            self.variables.at_most(row, limit.room)
 
     # Rows that several rules share
 
@@ -334,10 +148,6 @@ class ExactConstraints:
             for item in items:
                 row.add(1, *self.variables.placed(item))
             self.model.add(solver_form(row) >= 0)
-
-    def _at_most(self, row: Linear, most: int) -> None:
-        if row.variables:
-            self.model.add(solver_form(row) <= most)
 
     def _slice(self, domain: int) -> slice:
         return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))
@@ -382,7 +192,7 @@ class Implied:
     def rooms(self) -> None:
         """Sum over p in d of pieces(i) y[i, p] <= room(d), for domains with places that are single nodes."""
         single = {where.leaf for where in self.variables.places if where.alone}
-        wanted = {domain for leaf in single for domain in self.variables.path(leaf)}
+        wanted = {domain for leaf in single for domain in self.variables.paths[leaf]}
         for measure, rows in self._rows():
             for domain in wanted & rows.keys():
                 self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
@@ -419,7 +229,7 @@ class Implied:
                 bundle = self.variables.all[index]
                 pieces = sum(self.items[item].total * measure.items[item] for item in items) // bundle.many
                 for home, members in self.variables.homes[index].items() if pieces else ():
-                    for domain in self.variables.path(home):
+                    for domain in self.variables.paths[home]:
                         rows[domain].add(pieces, members)
             for domain in self.domains:
                 if domain in rows:

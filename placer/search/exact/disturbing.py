@@ -15,15 +15,15 @@ from functools import partial
 from ortools.sat.python import cp_model
 
 from placer.arrays import Solution
-from placer.base.deadline import Deadline
 from placer.problem import GroupKey
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import MAXIMISED
 from placer.rules.neighbour_rules import pod_affinity
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.search.exact.count_model import Linear, limited_solver, solver_form, value_at
 from placer.search.exact.method import ExactModel, presolve_with_care, safe_bound
 from placer.search.exact.objective import ExactObjective
-from placer.search.exact.variables import Bundle, ExactVariables, Linear, limited_solver, solver_form, value_at
+from placer.search.exact.variables import Bundle, ExactVariables
 from placer.search.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.search.preempt.plans import plan_of
 
@@ -405,7 +405,7 @@ def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
 class _DisturbingSearch:
     def __init__(self, lifted: Lifted, options: SearchOptions, emit: Emit) -> None:
         self.lifted, self.dense, self.options, self.emit = lifted, lifted.dense, options, emit
-        self.deadline = Deadline.within(options.seconds)
+        self.deadline = options.deadline
         self.solution = options.hint or lifted.dense.solution(lifted.standing)
         self.reached: list[int] = []
 

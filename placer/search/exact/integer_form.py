@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ortools.sat.python.cp_model import CpModel
 
 from placer.base.linear import ColumnSum, IntegerProgram
-from placer.search.exact.variables import Linear
+from placer.search.exact.count_model import Linear
 
 __all__ = ["IntegerForm", "columns_of"]
 

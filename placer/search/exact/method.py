@@ -12,28 +12,18 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution, beats, score_solution
-from placer.base.deadline import Deadline
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.bounds.lp import lp_bounds
 from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.calls import CallPairs
 from placer.search.exact.constraints import ExactConstraints, Implied
+from placer.search.exact.count_model import Linear, limited_solver, set_hint, solver_form
 from placer.search.exact.neighbour_rows import NeighbourRows
 from placer.search.exact.node_sets import make_node_sets
 from placer.search.exact.objective import ExactObjective
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import (
-    ExactVariables,
-    Linear,
-    count_sizes,
-    decode,
-    encode,
-    limited_solver,
-    make_bundles,
-    set_hint,
-    solver_form,
-)
+from placer.search.exact.variables import ExactVariables, count_sizes, make_bundles
 from placer.search.exact.zones import Zones, count_choices
 
 __all__ = [
@@ -107,13 +97,31 @@ class ExactModel:
             raise TooLarge(f"{size + self.calls.count:,} variables, at most {int(most):,}")
         self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
         self.neighbours = None if dense.neighbours is None else NeighbourRows(self.variables, dense.neighbours)
-        ExactConstraints(self.variables, self.calls, must.surplus, self.zones, self.neighbours).add()
+        self._add_rules(must.surplus)
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
         self.objective = ExactObjective(self.variables, self.calls)
         self.proto = self.variables.model
         self._require(must)
+
+    def _add_rules(self, surplus: Mapping[tuple[int, int], int]) -> None:
+        rules = ExactConstraints(self.variables)
+        rules.once()
+        self.variables.capacity()
+        rules.gang()
+        rules.subgroup()
+        if self.neighbours is not None:
+            self.neighbours.tier_limit()
+        rules.tier_limit()
+        if self.calls is not None:
+            self.calls.network_cost(surplus)
+            self.calls.bandwidth()
+        if self.zones is not None:
+            self.zones.add()
+        rules.queue()
+        if self.neighbours is not None:
+            self.neighbours.add()
 
     @staticmethod
     def tells_apart(dense: Dense, criterion: int | None) -> bool:
@@ -181,7 +189,7 @@ class ExactModel:
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""
         self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
-        values = encode(self.variables, solution)
+        values = self.variables.encode(solution)
         set_hint(self.proto, values)
         return values
 
@@ -196,7 +204,7 @@ class ExactModel:
             return True
         if self.neighbours is None or self.admitted(solution) is not None:
             return False
-        self.neighbours.exclude(solution, encode(self.variables, solution))
+        self.neighbours.exclude(solution, self.variables.encode(solution))
         return True
 
     @property
@@ -207,7 +215,7 @@ class ExactModel:
 
     def read(self, values: Sequence[int]) -> Solution:
         """Solution of some values of the variables."""
-        found = decode(self.variables, values)
+        found = self.variables.decode(values)
         return found if self.zones is None else self.zones.arranged(found, values)
 
 
@@ -217,7 +225,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     Parameters
     ----------
     options
-        Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
+        Limits, threads, seed and a solution to start from. With one worker and no deadline the same input gives
         the same events.
     emit
         Gets every better solution at once, and every bound.
@@ -242,25 +250,6 @@ def safe_bound(bound: float, maximised: bool) -> int:
     return math.floor(bound + slack) if maximised else math.ceil(bound - slack)
 
 
-class _Limits:
-    def __init__(self, options: SearchOptions) -> None:
-        self.deadline = Deadline.within(options.seconds)
-        self._work = options.work
-        self.spent = 0.0
-
-    @property
-    def seconds(self) -> float:
-        return self.deadline.left
-
-    @property
-    def work(self) -> float:
-        return math.inf if self._work is None else self._work - self.spent
-
-    @property
-    def over(self) -> bool:
-        return self.seconds <= 0 or self.work <= 0
-
-
 class ExactSearch:
     """One search: the best solution so far, the model of the round, and how many values are proved."""
 
@@ -269,7 +258,7 @@ class ExactSearch:
 
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
-        self.limits = _Limits(options)
+        self.limits = options.budget
         self.solution = options.hint or Solution()
         self.values = score_solution(dense, self.solution)
         self.told: tuple[int, ...] | None = None
@@ -281,7 +270,7 @@ class ExactSearch:
         """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
-        for bound in lp_bounds(self.dense, self.values, Deadline.within(self.limits.seconds * 0.1)):
+        for bound in lp_bounds(self.dense, self.values, self.limits.deadline.part(0.1)):
             self._tell(bound)
         budget = FIRST_BUDGET
         while True:
@@ -373,7 +362,7 @@ class ExactSearch:
         model.hint(self.solution)
         solver, watch = self._solver(budget), _SolutionWatch(self, model, name)
         status = solver.solve(model.proto, watch)
-        self.limits.spent += solver.response_proto.deterministic_time
+        self.limits.spend(solver.response_proto.deterministic_time)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             raise SolverFault(f"{solver.status_name(status)} while {name} is decided")
         if status == cp_model.UNKNOWN:

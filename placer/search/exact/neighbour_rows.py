@@ -14,8 +14,9 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Solution
 from placer.arrays.affinity_orders import Attraction
-from placer.arrays.dense_neighbours import Confinement, DenseNeighbours, Exclusion, Repulsion, SpreadRow
-from placer.search.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
+from placer.arrays.dense_neighbours import DenseNeighbours, Exclusion, Repulsion, SpreadRow
+from placer.search.exact.count_model import Linear, reaches, solver_form, value_at
+from placer.search.exact.variables import ExactVariables
 
 __all__ = ["NeighbourRows"]
 
@@ -38,6 +39,17 @@ class NeighbourRows:
         for item, each in enumerate(variables.bundles.items):
             self._items[each.classes[0]].append(item)
 
+    def add(self) -> None:
+        """Add C12 to C15."""
+        for attraction in self.neighbours.attractions:
+            self.pod_affinity(attraction)
+        for repulsion in self.neighbours.repulsions:
+            self.pod_anti_affinity(repulsion)
+        for spread in self.neighbours.spreads:
+            self.spread(spread)
+        for exclusion in self.neighbours.exclusions:
+            self.exclusive(exclusion)
+
     def _counts(self, classes: Iterable[int]) -> list[tuple[int, IntVar]]:
         found = []
         for index in classes:
@@ -58,21 +70,15 @@ class NeighbourRows:
     def _most(variables: Iterable[IntVar]) -> int:
         return sum(list(variable.proto.domain)[-1] for variable in variables)
 
-    def _at_most(self, row: Linear, most: int) -> None:
-        if row.variables:
-            self.model.add(solver_form(row) <= most - row.constant)
-
     def _some(self, counts: list[IntVar]) -> IntVar:
         """Whether any of some counts is above 0."""
         there = Linear().add(1, *counts)
         some = self.variables.integer(1, partial(reaches, there, 1))
-        self._at_most(Linear().plus(1, there).add(-self._most(counts), some), 0)
+        self.variables.at_most(Linear().plus(1, there).add(-self._most(counts), some), 0)
         return some
 
-    # C12
-
-    def attract(self, row: Attraction) -> None:
-        """Owners are where others of those that match are, or where the first is."""
+    def pod_affinity(self, row: Attraction) -> None:
+        """C12: owners are where others of those that match are, or where the first is."""
         firsts = self._firsts(row)
         for place, key in enumerate(row.keys):
             owners, others = self._by_domain(key, row.owners), self._by_domain(key, row.others)
@@ -81,7 +87,7 @@ class NeighbourRows:
                 support = Linear()
                 if others.get(domain):
                     made = self.variables.integer(1, partial(reaches, Linear().add(1, *others[domain]), 1))
-                    self._at_most(Linear().add(1, made).add(-1, *others[domain]), 0)
+                    self.variables.at_most(Linear().add(1, made).add(-1, *others[domain]), 0)
                     support.add(1, made)
                 support.add(1, *(first for at, first in firsts.items() if at[place] == domain))
                 if owners.get(domain):
@@ -98,7 +104,7 @@ class NeighbourRows:
         for where in sorted({*at, *held}):
             first = self.variables.integer(1, partial(chosen.at, where))
             if where not in held:
-                self._at_most(Linear().add(1, first).add(-1, *at[where]), 0)
+                self.variables.at_most(Linear().add(1, first).add(-1, *at[where]), 0)
             found[where] = first
         if len(found) > 1:
             self.model.add_at_most_one(found.values())
@@ -110,10 +116,8 @@ class NeighbourRows:
             found[tuple(int(self.neighbours.domain[key][node]) for key in row.keys)].append(variable)
         return {where: counts for where, counts in found.items() if min(where) >= 0}
 
-    # C13
-
-    def repel(self, row: Repulsion) -> None:
-        """Of those that mean each other one pod in a domain, and none where another keeps it off."""
+    def pod_anti_affinity(self, row: Repulsion) -> None:
+        """C13: of those that mean each other one pod in a domain, and none where another keeps it off."""
         both = self._by_domain(row.key, row.mutual)
         owning = self._by_domain(row.key, set(row.owners) - set(row.mutual))
         meant = self._by_domain(row.key, set(row.matched) - set(row.mutual))
@@ -123,15 +127,13 @@ class NeighbourRows:
             if owners:
                 barred.add(1, self._some(owners))
             if len(barred.variables) > 1 or any(list(each.proto.domain)[-1] > 1 for each in mutual):
-                self._at_most(barred, 1)
+                self.variables.at_most(barred, 1)
             if others and barred.variables:
                 most = self._most(others)
-                self._at_most(Linear().add(1, *others).plus(most, barred), most)
-
-    # C14
+                self.variables.at_most(Linear().add(1, *others).plus(most, barred), most)
 
     def spread(self, row: SpreadRow) -> None:
-        """Where an owner is, there are at most ``skew`` more than in the domain with fewest."""
+        """C14: where an owner is, there are at most ``skew`` more than in the domain with fewest."""
         if len(row.before) == 1 and not row.floor:
             return
         owners, counted = self._by_domain(row.key, row.owners), self._counted(row)
@@ -143,7 +145,7 @@ class NeighbourRows:
                 excess.add(-1, fewest)
             if domain in row.held or (owned and row.before[domain] <= row.skew):
                 # Without an owner nothing comes to what was there, and that is not too many.
-                self._at_most(excess, row.skew)
+                self.variables.at_most(excess, row.skew)
                 continue
             some = self._some(owners[domain])
             if excess.variables:
@@ -167,7 +169,7 @@ class NeighbourRows:
         fewest = self.variables.integer(most, lambda values: min([most, *(value_at(each, values) for each in every)]))
         for each in every:
             if each.constant < most:
-                self._at_most(Linear([fewest], [1]).plus(-1, each), 0)
+                self.variables.at_most(Linear([fewest], [1]).plus(-1, each), 0)
         return fewest
 
     def _most_everywhere(self, row: SpreadRow, counted: ByDomain) -> int:
@@ -177,14 +179,13 @@ class NeighbourRows:
         tops = [row.before[domain] + self._most(counts) for domain, counts in counted.items()]
         return min([*tops, *([] if settled is None else [settled])], default=0)
 
-    # C7 by label, C15
+    def tier_limit(self) -> None:
+        """C7 by label: a unit has pods in one domain at most."""
+        for row in self.neighbours.confinements:
+            self.model.add_at_most_one(self._use(row.key, row.classes).values())
 
-    def confine(self, row: Confinement) -> None:
-        """A unit has pods in one domain at most."""
-        self.model.add_at_most_one(self._use(row.key, row.classes).values())
-
-    def keep_apart(self, row: Exclusion) -> None:
-        """A domain has pods of one unit at most."""
+    def exclusive(self, row: Exclusion) -> None:
+        """C15: a domain has pods of one unit at most."""
         by_domain: dict[int, list[IntVar]] = defaultdict(list)
         for unit in row.units:
             for domain, used in self._use(row.key, unit).items():

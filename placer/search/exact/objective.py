@@ -11,17 +11,8 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays.model import IntArray
 from placer.search.exact.calls import CallPairs, Tie
-from placer.search.exact.packing import PackingValues, PodCount
-from placer.search.exact.variables import (
-    Bundle,
-    ExactVariables,
-    Linear,
-    Reach,
-    fewest_rooms,
-    reaches,
-    solver_form,
-    value_at,
-)
+from placer.search.exact.count_model import Linear, fewest_rooms, reaches, solver_form, value_at
+from placer.search.exact.variables import Bundle, ExactVariables, Reach
 
 __all__ = ["ExactObjective", "NetworkCost"]
 
@@ -49,19 +40,6 @@ class ExactObjective:
             "packedHyperNodes": self._packed_hyper_nodes,
             "packedNodes": self._packed_nodes,
         }
-
-    @cached_property
-    def packing(self) -> PackingValues:
-        """O4; pods of DaemonSets leave a node empty."""
-        variables, there = self.variables, defaultdict[int, list[PodCount]](list)
-        for item, counts in enumerate(variables.counts):
-            if not variables.first(item).daemon:
-                for place, variable in counts.items():
-                    most = int(variables.sizes[item][place])
-                    there[place].append(PodCount(variables.requests[item], most, variable))
-        values = PackingValues(self.dense, self.model, variables.places, there, dict(enumerate(variables.fillings)))
-        variables.packing = values
-        return values
 
     def criterion(self, index: int) -> Linear:
         """Return the expression of ``Dense.criteria[index]``."""
@@ -160,10 +138,7 @@ class ExactObjective:
             self._cover(index, bundle, touched)
 
     def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar]) -> None:
-        inside: dict[int, list[int]] = defaultdict(list)
-        for unit in touched:
-            for domain in self.variables.path(self.variables.unit_leaf[unit]):
-                inside[domain].append(unit)
+        inside = self.variables.by_inner(touched)
         for domain, chosen in self.variables.homes[index].items():
             least = max((self._fewest(item, inside[domain]) for item in bundle.items), default=0)
             row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, chosen)
@@ -174,8 +149,8 @@ class ExactObjective:
         return fewest_rooms(rooms, self.variables.bundles.items[item].total)
 
     def _room(self, item: int, unit: int) -> int:
-        fits = self.variables.bundles.items[item].fits
-        return sum(int(fits[node]) for node in self.variables.unit_nodes[unit])
+        fits, places = self.variables.bundles.items[item].fits, self.variables.units[unit]
+        return sum(int(fits[node]) for place in places for node in self.variables.places[place].nodes)
 
     def _network_cost(self, _: int | None) -> Linear:
         """O3: sum over calls and areas of cost times pairs, less the savings of pairs on one node."""
@@ -183,10 +158,10 @@ class ExactObjective:
         return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
 
     def _packed_hyper_nodes(self, _: int | None) -> Linear:
-        return self.packing.hyper_nodes()
+        return self.variables.packed_hyper_nodes()
 
     def _packed_nodes(self, _: int | None) -> Linear:
-        return self.packing.nodes()
+        return self.variables.packed_nodes()
 
     def _tier(self, domain: int) -> int:
         return int(self.dense.domains.tier[domain])

@@ -12,23 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from ortools.sat.python.cp_model import CpModel, IntVar
+from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, Solution
 from placer.arrays.model import IntArray
-from placer.search.exact.node_sets import NodeSet, Request, first_fillings, make_node_sets
+from placer.search.exact.count_model import CountModel, Linear, PodCount, fewest_rooms, solver_form
+from placer.search.exact.node_sets import Request, make_node_sets
 from placer.search.exact.pooled_bundles import PooledBundles, pool_bundles
-from placer.search.exact.variables import (
-    Bundle,
-    Bundles,
-    ExactVariables,
-    Linear,
-    Reach,
-    decode,
-    fewest_rooms,
-    make_bundles,
-    solver_form,
-)
+from placer.search.exact.variables import Bundle, Bundles, ExactVariables, Reach, make_bundles
 
 __all__ = ["PooledProgram", "tells_all"]
 
@@ -53,34 +44,33 @@ class PodShape:
     total: int
 
 
-class PooledProgram:
+class PooledProgram(CountModel):
     """The model of one instance; all of its pods are placed; :func:`tells_all` must hold. At first it minimises
     ``locality``; ``columns`` is known before :meth:`build`.
 
     ``counts`` has the pods per shape and place, ``homes`` per bundle the members by home, ``at``, after
     :meth:`count_by_unit`, the pods per item and unit of ``span``. ``leaf_of`` is index of a variable to its leaf, if it
-    has one; ``derived`` as in :class:`~placer.search.exact.variables.ExactVariables`.
+    has one.
     """
 
     def __init__(self, dense: Dense) -> None:
-        self.dense, self.model = dense, CpModel()
+        super().__init__(dense, make_node_sets(dense))
         self.bundles, self.shapes, self.shape_of = self._pooled(make_bundles(dense))
         self.all: tuple[Bundle, ...] = (*self.bundles.gangs, *self.bundles.parts)
         self.leaves = [int(leaf) for leaf in np.unique(dense.leaf)]
-        self.places: Sequence[NodeSet] = make_node_sets(dense)
         homes = sum(len(bundle.homes) for bundle in self.all)
         several = sum(len(bundle.items) for bundle in self.all if bundle.reach is Reach.TREE)
         self.columns = len(self.shapes) * len(self.places) + homes + several * len(self.leaves)
-        self.place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
         self.leaf_of: dict[int, int] = {}
-        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
         self.at: dict[tuple[int, int], IntVar] = {}
 
     def build(self) -> None:
         """Make the model; to be called once."""
         self.counts = self._counts()
-        self.fillings: dict[int, list[IntVar]] = {}
-        self._capacity()
+        for place in self.there:
+            where = self.places[place]
+            self.fillings[place] = [self.at_leaf(where.leaf, len(where.nodes)) for _ in where.fillings]
+        self.capacity()
         self.homes = [self._homes(bundle) for bundle in self.all]
         self._nested()
         self._dealt_out()
@@ -102,13 +92,10 @@ class PooledProgram:
         shapes = [PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
         return pooled, shapes, [shape_of[items[0]] for items in pooled.items_of]
 
-    def integer(self, most: int, leaf: int | None = None, value: Callable[[list[int]], int] | None = None) -> IntVar:
-        """Make a variable of 0 .. ``most``, at least 1, about a leaf; ``value`` as for the exact model."""
-        variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
-        if leaf is not None:
-            self.leaf_of[variable.index] = leaf
-        if value is not None:
-            self.derived.append((variable, value))
+    def at_leaf(self, leaf: int, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:
+        """Make a variable about a leaf, as :meth:`integer` does."""
+        variable = self.integer(most, value)
+        self.leaf_of[variable.index] = leaf
         return variable
 
     def _counts(self) -> dict[tuple[int, int], IntVar]:
@@ -117,59 +104,11 @@ class PooledProgram:
             for place, where in enumerate(self.places):
                 most = min(shape.total, int(shape.fits[list(where.nodes)].sum()))
                 if most:
-                    found[number, place] = self.integer(most, where.leaf)
+                    found[number, place] = self.at_leaf(where.leaf, most)
+                    self.there[place].append(PodCount(shape.request, most, found[number, place], shape.daemon))
         return found
 
-    # C2
-
-    def _capacity(self) -> None:
-        at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
-        for (shape, place), variable in self.counts.items():
-            at[place].append((shape, variable))
-        for place, there in at.items():
-            where = self.places[place]
-            if where.fillings:
-                self._room_by_filling(place, where, there)
-            elif where.resource is not None:
-                free = self.dense.free[list(where.nodes), where.resource]
-                for size in where.sizes:
-                    self._in_pieces(there, where.resource, size, int((free // size).sum()))
-            else:
-                for resource, room in enumerate(self.dense.free[where.nodes[0]].tolist()):
-                    self._in_pieces(there, resource, 1, room)
-
-    def _in_pieces(self, there: Sequence[tuple[int, IntVar]], resource: int, size: int, room: int) -> None:
-        row = Linear()
-        for shape, variable in there:
-            pieces = self.shapes[shape].request[resource] // size
-            if pieces:
-                row.add(pieces, variable)
-        if row.variables:
-            self.model.add(solver_form(row) <= room)
-
-    def _room_by_filling(self, place: int, where: NodeSet, there: Sequence[tuple[int, IntVar]]) -> None:
-        filled = self.fillings[place] = [self.integer(len(where.nodes), where.leaf) for _ in where.fillings]
-        self.model.add(solver_form(Linear().add(1, *filled)) <= len(where.nodes))
-        for position, request in enumerate(where.requests):
-            row = Linear().add(1, *(variable for shape, variable in there if self.shapes[shape].request == request))
-            for filling, variable in zip(where.fillings, filled, strict=True):
-                row.add(-filling[position], variable)
-            self.model.add(solver_form(row) <= 0)
-
     # C7
-
-    @cached_property
-    def _paths(self) -> list[tuple[int, ...]]:
-        parent = self.dense.domains.parent.tolist()
-
-        def path(domain: int) -> tuple[int, ...]:
-            return (domain, *(path(parent[domain]) if parent[domain] >= 0 else ()))
-
-        return [path(domain) for domain in range(len(parent))]
-
-    def path(self, domain: int) -> tuple[int, ...]:
-        """A domain and all that hold it, the virtual root last."""
-        return self._paths[domain]
 
     @cached_property
     def _lowest(self) -> list[int]:
@@ -188,7 +127,8 @@ class PooledProgram:
         if not domains:
             self.model.add_bool_or([])  # there is no such placement
             return {}
-        homes = {home: self.integer(bundle.many, home if home in self.leaves else None) for home in domains}
+        homes = {home: self.integer(bundle.many) for home in domains}
+        self.leaf_of |= {homes[home].index: home for home in domains if home in self.leaves}
         self.model.add(solver_form(Linear().add(1, *homes.values())) == bundle.many)
         return homes
 
@@ -223,7 +163,7 @@ class PooledProgram:
     def _inside(self, homes: dict[int, IntVar]) -> dict[int, list[IntVar]]:
         found: dict[int, list[IntVar]] = defaultdict(list)
         for home, variable in homes.items():
-            for domain in self._paths[home]:
+            for domain in self.paths[home]:
                 found[domain].append(variable)
         return found
 
@@ -243,10 +183,10 @@ class PooledProgram:
             bundle, shape = self.all[owner], self.shape_of[item]
             each = self.bundles.items[item].total // bundle.many
             for home, members in self.homes[owner].items():
-                for domain in self._paths[home]:
+                for domain in self.paths[home]:
                     asked[shape, domain].add(each, members)
         for (shape, place), count in self.counts.items():
-            for domain in self._paths[self.places[place].leaf]:
+            for domain in self.paths[self.places[place].leaf]:
                 held[shape, domain].add(1, count)
         for number, one in enumerate(self.shapes):
             self.model.add(solver_form(held[number, self.dense.domains.root]) == one.total)
@@ -255,18 +195,6 @@ class PooledProgram:
                 self.model.add(solver_form(Linear().plus(1, row).plus(-1, held[key])) <= 0)
 
     # What span needs
-
-    @cached_property
-    def units(self) -> dict[int, list[int]]:
-        """Unit of ``span`` to its places."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for place, where in enumerate(self.places):
-            found[where.unit].append(place)
-        return found
-
-    def leaf_of_unit(self, unit: int) -> int:
-        """Leaf domain of a unit."""
-        return self.places[self.units[unit][0]].leaf
 
     def count_by_unit(self) -> None:
         """Count pods that may be in several leaves in each of them, too; to be called once.
@@ -287,10 +215,10 @@ class PooledProgram:
     def _at_units(self, item: int, owner: int) -> dict[int, IntVar]:
         found, homes, total = {}, self.homes[owner], self.bundles.items[item].total
         for unit, places in self.units.items():
-            above = [homes[domain] for domain in self._paths[self.leaf_of_unit(unit)] if domain in homes]
+            above = [homes[domain] for domain in self.paths[self.leaf_of_unit(unit)] if domain in homes]
             most = min(total, self.room_at(self.shape_of[item], places))
             if most and above:
-                found[unit] = self.at[item, unit] = self.integer(most, self.leaf_of_unit(unit))
+                found[unit] = self.at[item, unit] = self.at_leaf(self.leaf_of_unit(unit), most)
                 self.model.add(solver_form(Linear().add(1, found[unit]).add(-most, *above)) <= 0)
         self.model.add(solver_form(Linear().add(1, *found.values())) == total)
         return found
@@ -339,12 +267,7 @@ class PooledProgram:
         for bundle, homes in zip(self.all, self.homes, strict=True):
             for index in self._at_home(bundle, homes, nodes) if homes else ():
                 found[index] += 1
-        fillings = first_fillings(self.dense, self.places, self.place_of, solution)
-        for (place, number), filled in fillings.items():
-            found[self.fillings[place][number].index] = filled
-        for variable, value in self.derived:
-            found[variable.index] = value(found)
-        return found
+        return self.complete(solution, found)
 
     def _counted(self, solution: Solution) -> Iterator[tuple[IntVar, int]]:
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
@@ -357,9 +280,7 @@ class PooledProgram:
     def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> Iterator[int]:
         for classes in self.bundles.classes(bundle):
             there = [node for index in classes for node in nodes[index]]
-            home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
-            assert home is not None
-            yield homes[next(domain for domain in self._paths[home] if domain in homes)].index
+            yield homes[self.home([*self.dense.scopes[bundle.scope].bound, *there], homes)].index
 
     def read(self, values: Sequence[int]) -> Solution:
         """The placement of values of all variables: pods are dealt out to homes, the narrowest first."""
@@ -389,7 +310,7 @@ class PooledProgram:
     def _places_in(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = defaultdict(list)
         for place, where in enumerate(self.places):
-            for domain in self._paths[where.leaf]:
+            for domain in self.paths[where.leaf]:
                 found[domain].append(place)
         return found
 
@@ -402,12 +323,11 @@ class PooledProgram:
         for place, filled in self.fillings.items():
             for here, there in zip(filled, variables.fillings[place], strict=True):
                 named[there.index] = values[here.index]
-        return decode(variables, named)
+        return variables.decode(named)
 
     @cached_property
     def _named(self) -> ExactVariables:
-        places = list(self.places)
-        return ExactVariables(self.dense, self.bundles.apart, tuple(places))
+        return ExactVariables(self.dense, self.bundles.apart, tuple(self.places))
 
 
 def _taken(left: dict[tuple[int, int], int], shape: int, places: Iterable[int], pods: int) -> Iterator[int]:

@@ -10,8 +10,8 @@ from ortools.sat.python import cp_model
 from placer.arrays import Dense, Solution
 from placer.base.deadline import Deadline
 from placer.search.events import TooLarge
+from placer.search.exact.count_model import limited_solver, solver_form
 from placer.search.exact.method import ExactModel, presolve_with_care
-from placer.search.exact.variables import limited_solver, solver_form
 
 __all__ = ["ready_solution"]
 

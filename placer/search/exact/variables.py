@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
+from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.arrays.model import BoolArray, IntArray, ready
 from placer.arrays.symmetry import GroupSignatures, grouped
-from placer.base.linear import LinearExpression
-from placer.search.exact.node_sets import NodeSet, Request, first_fillings, raw_fits
-
-if TYPE_CHECKING:
-    from placer.search.exact.packing import PackingValues
+from placer.search.exact.count_model import CountModel, Linear, PodCount, reaches, solver_form
+from placer.search.exact.node_sets import NodeSet, Request, raw_fits
 
 __all__ = [
     "Bundle",
     "Bundles",
     "ExactVariables",
     "Item",
-    "Linear",
     "Reach",
     "count_sizes",
-    "decode",
-    "encode",
-    "fewest_rooms",
-    "limited_solver",
     "make_bundles",
-    "reaches",
-    "set_hint",
-    "solver_form",
-    "value_at",
 ]
 
 
@@ -231,67 +217,16 @@ class _BundleBuilder:
         return tuple(able)
 
 
-#: A linear expression over variables of CP-SAT.
-Linear: TypeAlias = LinearExpression[IntVar]
-
-
-def solver_form(expression: Linear) -> LinearExpr:
-    """Return the variable part of an expression as CP-SAT takes it: made in one call, which is the fast way."""
-    return LinearExpr.weighted_sum(expression.variables, expression.coefficients)
-
-
-def set_hint(model: CpModel, values: Sequence[int]) -> None:
-    """Hint every variable of a model, by index."""
-    model.proto.clear_solution_hint()
-    model.proto.solution_hint.vars.extend(range(len(values)))
-    model.proto.solution_hint.values.extend(values)
-
-
-def fewest_rooms(rooms: Iterable[int], amount: int) -> int:
-    """How many of some rooms hold so much, the largest first."""
-    left, count = amount, 0
-    for room in sorted(rooms, reverse=True):
-        if left <= 0:
-            break
-        left, count = left - room, count + 1
-    return count
-
-
-def limited_solver(*, work: float = math.inf, seconds: float = math.inf, **settings: float) -> CpSolver:
-    """Make a solver within limits; ``settings`` are its parameters, among them one thread unless they say otherwise."""
-    solver = CpSolver()
-    for name, setting in {"num_workers": 1, **settings}.items():
-        setattr(solver.parameters, name, setting)
-    if work < math.inf:
-        solver.parameters.max_deterministic_time = max(1e-6, work)
-    if seconds < math.inf:
-        solver.parameters.max_time_in_seconds = max(0.01, seconds)
-    return solver
-
-
-def reaches(row: Linear, least: int, values: list[int]) -> int:
-    """Whether a row is at least ``least`` where each variable has the value at its index, as 1 or 0."""
-    return int(value_at(row, values) >= least)
-
-
-def value_at(expression: Linear, values: list[int]) -> int:
-    """Return the value of an expression where each variable has the value at its index."""
-    return expression.at(lambda variable: values[variable.index])
-
-
-class ExactVariables:
+class ExactVariables(CountModel):
     """The decisions of the model.
 
-    ``counts`` has per item the pods by place, ``homes`` per bundle the members by domain, ``fillings`` per place the
-    nodes filled in each listed way. ``active``, per bundle, counts placed members, or says whether an elastic one may
-    have pods; None where nothing has to be ready. ``derived`` variables have values by those before them.
+    ``counts`` has per item the pods by place, ``homes`` per bundle the members by domain. ``active``, per bundle,
+    counts placed members, or says whether an elastic one may have pods; None where nothing has to be ready.
     """
 
     def __init__(self, dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> None:
-        self.dense, self.bundles, self.places = dense, bundles, places
-        self.model = CpModel()
-        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
-        self._paths: dict[int, tuple[int, ...]] = {}
+        super().__init__(dense, places)
+        self.bundles = bundles
         #: Variables, sign and least: whether their sum reaches it.
         self._known: dict[tuple[object, ...], IntVar] = {}
         self.all: tuple[Bundle, ...] = (*bundles.gangs, *bundles.parts)
@@ -299,25 +234,20 @@ class ExactVariables:
         self.requests = [tuple(map(int, dense.classes[item.classes[0]].request)) for item in bundles.items]
         #: Most pods of each item at each place.
         self.sizes = count_sizes(dense, bundles, places)
-        self.unit_nodes: dict[int, list[int]] = defaultdict(list)
-        self.unit_leaf: dict[int, int] = {}
-        for place in places:
-            self.unit_nodes[place.unit].extend(place.nodes)
-            self.unit_leaf[place.unit] = place.leaf
-        self.counts = [
-            {int(place): self.integer(int(row[place])) for place in np.flatnonzero(row)} for row in self.sizes
-        ]
+        self.counts = [self._counts(item, row) for item, row in enumerate(self.sizes)]
         self.active = [self._active(bundle) for bundle in self.all]
         self.homes = [{domain: self.integer(bundle.many) for domain in bundle.homes} for bundle in self.all]
-        self.fillings = [[self.integer(len(place.nodes)) for _ in place.fillings] for place in places]
-        self.packing: PackingValues | None = None
+        for place, where in enumerate(places):
+            self.fillings[place] = [self.integer(len(where.nodes)) for _ in where.fillings]
 
-    def integer(self, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:
-        """Make a variable of 0 .. ``most``, at least 1; ``value`` is its value where those before decide it."""
-        variable = self.model.new_bool_var("") if most == 1 else self.model.new_int_var(0, most, "")
-        if value is not None:
-            self.derived.append((variable, value))
-        return variable
+    def _counts(self, item: int, sizes: IntArray) -> dict[int, IntVar]:
+        found, first = {}, self.first(item)
+        for place in np.flatnonzero(sizes).tolist():
+            most = int(sizes[place])
+            found[place] = self.integer(most)
+            count = PodCount(self.requests[item], most, found[place], first.daemon, first.host_ports)
+            self.there[place].append(count)
+        return found
 
     def exclude(self, rows: Iterable[tuple[Linear, int]]) -> None:
         """At least one of some sums of counts has another value than it is given with."""
@@ -355,37 +285,116 @@ class ExactVariables:
 
     def by_leaf(self, item: int) -> dict[int, list[IntVar]]:
         """Leaf domain to the counts of an item there."""
-        found: dict[int, list[IntVar]] = defaultdict(list)
-        for place, variable in self.counts[item].items():
-            found[self.places[place].leaf].append(variable)
-        return found
+        return self._by(item, lambda place: (place.leaf,))
 
     def by_unit(self, item: int) -> dict[int, list[IntVar]]:
         """Unit of ``span`` to the counts of an item there."""
-        found: dict[int, list[IntVar]] = defaultdict(list)
-        for place, variable in self.counts[item].items():
-            found[self.places[place].unit].append(variable)
-        return found
+        return self._by(item, lambda place: (place.unit,))
 
     def by_domain(self, item: int) -> dict[int, list[IntVar]]:
         """Domain to the counts of an item in it; only domains that have any."""
+        return self._by(item, lambda place: self.paths[place.leaf])
+
+    def _by(self, item: int, where: Callable[[NodeSet], Iterable[int]]) -> dict[int, list[IntVar]]:
         found: dict[int, list[IntVar]] = defaultdict(list)
-        for leaf, counts in self.by_leaf(item).items():
-            for domain in self.path(leaf):
-                found[domain].extend(counts)
+        for place, variable in self.counts[item].items():
+            for each in where(self.places[place]):
+                found[each].append(variable)
         return found
 
-    def path(self, domain: int) -> tuple[int, ...]:
-        """A domain and all that hold it, the virtual root last."""
-        if domain not in self._paths:
-            parent = int(self.dense.domains.parent[domain])
-            self._paths[domain] = (domain, *(self.path(parent) if parent >= 0 else ()))
-        return self._paths[domain]
+    # From a solution and back
 
-    @property
-    def size(self) -> int:
-        """Number of variables made so far."""
-        return len(self.model.proto.variables)
+    def encode(self, solution: Solution) -> list[int]:
+        """Value of every variable for a solution that keeps all rules: a complete hint."""
+        found, nodes = [0] * self.size, defaultdict[int, list[int]](list)
+        for (index, node), count in solution.items():
+            nodes[index] += [node] * count
+        for item, by_place in enumerate(self.counts):
+            for index in self.bundles.items[item].classes:
+                for node in nodes[index]:
+                    found[by_place[self.place_of[node]].index] += 1
+        totals = {index: len(there) for index, there in nodes.items()}
+        for number, bundle in enumerate(self.all):
+            self._encode_bundle(number, bundle, nodes, totals, found)
+        return self.complete(solution, found)
+
+    def _encode_bundle(
+        self, number: int, bundle: Bundle, nodes: Mapping[int, list[int]], totals: Mapping[int, int], found: list[int]
+    ) -> None:
+        active, homes, bound = self.active[number], self.homes[number], self.dense.scopes[bundle.scope].bound
+        for member in bundle.members:
+            classes = (self.dense.groups if bundle.policy < 0 else self.dense.sub_groups)[member].classes
+            if active is not None and self._ready(bundle, member, classes, totals):
+                found[active.index] += 1
+            there = [node for each in classes for node in nodes.get(each, ())]
+            if homes and (there or bound):
+                found[homes[self.home([*bound, *there], homes)].index] += 1
+
+    def _ready(self, bundle: Bundle, member: int, classes: Iterable[int], totals: Mapping[int, int]) -> bool:
+        if bundle.policy < 0:
+            return ready(self.dense, member, totals)
+        return sum(totals.get(index, 0) for index in classes) >= bundle.least
+
+    def decode(self, values: Sequence[int]) -> Solution:
+        """Solution of some values of the variables: pods of places put on nodes, pods of bundles given to members."""
+        nodes, found = self._nodes(values), Solution()
+        owned = {item for part in self.bundles.parts for item in part.items}
+        for bundle in self.all:
+            for item in bundle.items:
+                if bundle.policy >= 0 or item not in owned:
+                    self._share_out(bundle, item, nodes[item], found)
+        return found
+
+    def _nodes(self, values: Sequence[int]) -> dict[int, list[int]]:
+        at: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for item, counts in enumerate(self.counts):
+            for place, variable in counts.items():
+                count = values[variable.index]
+                if count:
+                    at[place].append((item, count))
+        nodes: dict[int, list[int]] = defaultdict(list)
+        for place, there in at.items():
+            filled = [values[variable.index] for variable in self.fillings[place]]
+            for item, node in self._filled_nodes(place, there, filled) if filled else self._packed_nodes(place, there):
+                nodes[item].append(node)
+        for each in nodes.values():
+            each.sort()
+        return nodes
+
+    def _filled_nodes(
+        self, index: int, counts: Iterable[tuple[int, int]], filled: Iterable[int]
+    ) -> Iterator[tuple[int, int]]:
+        place, waiting = self.places[index], defaultdict[Request, list[int]](list)
+        for item, count in counts:
+            waiting[self.requests[item]] += [item] * count
+        nodes = iter(place.nodes)
+        for filling, many in zip(place.fillings, filled, strict=True):
+            for node in islice(nodes, many):
+                for request, most in zip(place.requests, filling, strict=True):
+                    there = waiting[request]
+                    yield from ((there.pop(), node) for _ in range(min(most, len(there))))
+
+    def _packed_nodes(self, index: int, counts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        place = self.places[index]
+        if place.resource is None:
+            yield from ((item, place.nodes[0]) for item, count in counts for _ in range(count))
+            return
+        resource = place.resource
+        room = {node: int(self.dense.free[node, resource]) for node in place.nodes}
+        for item, count in sorted(counts, key=lambda pair: (-self.requests[pair[0]][resource], pair[0])):
+            size = self.requests[item][resource]
+            for _ in range(count):
+                node = min((node for node, left in room.items() if left >= size), key=lambda node: (room[node], node))
+                room[node] -= size
+                yield item, node
+
+    def _share_out(self, bundle: Bundle, item: int, nodes: list[int], found: Solution) -> None:
+        each = self.bundles.items[item]
+        if bundle.reach is Reach.LEAF:
+            nodes = sorted(nodes, key=lambda node: (int(self.dense.leaf[node]), node))
+        for number, node in enumerate(nodes):
+            index = each.classes[number // each.size]
+            found[index, node] = found.get((index, node), 0) + 1
 
 
 def count_sizes(dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> list[IntArray]:
@@ -413,134 +422,3 @@ def _inside(dense: Dense, bundle: Bundle) -> BoolArray:
     for home in bundle.homes:
         mask[dense.domains.begin[home] : dense.domains.end[home]] = True
     return mask
-
-
-def encode(variables: ExactVariables, solution: Solution) -> list[int]:
-    """Value of every variable of the model for a solution that keeps all rules: a complete hint."""
-    return _Encoder(variables, solution).values()
-
-
-def decode(variables: ExactVariables, values: Sequence[int]) -> Solution:
-    """Solution of some values of the variables: pods of places put on nodes, pods of bundles given to members."""
-    return _Decoder(variables, values).solution()
-
-
-class _Encoder:
-    def __init__(self, variables: ExactVariables, solution: Solution) -> None:
-        self.variables, self.dense, self.solution = variables, variables.dense, solution
-        self.found = [0] * variables.size
-        self.place_of = {node: place for place, where in enumerate(variables.places) for node in where.nodes}
-        self.counts: dict[int, dict[int, int]] = defaultdict(dict)
-        for (index, node), count in solution.items():
-            self.counts[index][node] = self.counts[index].get(node, 0) + count
-        self.totals = {index: sum(at.values()) for index, at in self.counts.items()}
-
-    def values(self) -> list[int]:
-        for item, by_place in enumerate(self.variables.counts):
-            for index in self.variables.bundles.items[item].classes:
-                for node, count in self.counts.get(index, {}).items():
-                    self._add(by_place[self.place_of[node]], count)
-        for index, bundle in enumerate(self.variables.all):
-            self._bundle(index, bundle)
-        self._fillings()
-        if self.variables.packing is not None:
-            self.variables.packing.encode(self.place_of, self.solution, self.found)
-        for variable, value in self.variables.derived:
-            self.found[variable.index] = value(self.found)
-        return self.found
-
-    def _add(self, variable: IntVar, amount: int) -> None:
-        self.found[variable.index] += amount
-
-    def _bundle(self, index: int, bundle: Bundle) -> None:
-        active, homes = self.variables.active[index], self.variables.homes[index]
-        for member in bundle.members:
-            owners = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
-            classes = owners[member].classes
-            nodes = [node for each in classes for node in self.counts.get(each, ())]
-            if active is not None and self._active(bundle, member, classes):
-                self._add(active, 1)
-            if homes and (nodes or self.dense.scopes[bundle.scope].bound):
-                self._home(index, bundle, nodes)
-
-    def _active(self, bundle: Bundle, member: int, classes: Iterable[int]) -> bool:
-        if bundle.policy < 0:
-            return ready(self.dense, member, self.totals)
-        return sum(self.totals.get(index, 0) for index in classes) >= bundle.least
-
-    def _home(self, index: int, bundle: Bundle, nodes: list[int]) -> None:
-        common = self.dense.common([*self.dense.scopes[bundle.scope].bound, *nodes])
-        assert common is not None
-        homes = self.variables.homes[index]
-        self._add(homes[next(domain for domain in self.variables.path(common) if domain in homes)], 1)
-
-    def _fillings(self) -> None:
-        filled = first_fillings(self.dense, self.variables.places, self.place_of, self.solution)
-        for (place, number), nodes in filled.items():
-            self._add(self.variables.fillings[place][number], nodes)
-
-
-class _Decoder:
-    def __init__(self, variables: ExactVariables, values: Sequence[int]) -> None:
-        self.variables, self.dense, self.values = variables, variables.dense, values
-        self.items = variables.bundles.items
-
-    def solution(self) -> Solution:
-        nodes = self._nodes()
-        found = Solution()
-        owned = {item for part in self.variables.bundles.parts for item in part.items}
-        for bundle in self.variables.all:
-            items = [item for item in bundle.items if bundle.policy >= 0 or item not in owned]
-            for index, node in self._shared_out(bundle, {item: nodes[item] for item in items}):
-                found[index, node] = found.get((index, node), 0) + 1
-        return found
-
-    def _nodes(self) -> dict[int, list[int]]:
-        at: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for item, counts in enumerate(self.variables.counts):
-            for place, variable in counts.items():
-                count = self.values[variable.index]
-                if count:
-                    at[place].append((item, count))
-        nodes: dict[int, list[int]] = defaultdict(list)
-        for place, counts_there in at.items():
-            packed = self._filled if self.variables.fillings[place] else self._packed
-            for item, node in packed(place, counts_there):
-                nodes[item].append(node)
-        for each in nodes.values():
-            each.sort()
-        return nodes
-
-    def _filled(self, index: int, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        place, waiting = self.variables.places[index], defaultdict[Request, list[int]](list)
-        for item, count in counts:
-            waiting[self.variables.requests[item]] += [item] * count
-        nodes = iter(place.nodes)
-        for filling, variable in zip(place.fillings, self.variables.fillings[index], strict=True):
-            for node in islice(nodes, self.values[variable.index]):
-                for request, most in zip(place.requests, filling, strict=True):
-                    there = waiting[request]
-                    yield from ((there.pop(), node) for _ in range(min(most, len(there))))
-
-    def _packed(self, index: int, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        place = self.variables.places[index]
-        if place.resource is None:
-            yield from ((item, place.nodes[0]) for item, count in counts for _ in range(count))
-            return
-        resource = place.resource
-        room = {node: int(self.dense.free[node, resource]) for node in place.nodes}
-        for item, count in sorted(counts, key=lambda pair: (-self.variables.requests[pair[0]][resource], pair[0])):
-            size = self.variables.requests[item][resource]
-            for _ in range(count):
-                node = min((node for node, left in room.items() if left >= size), key=lambda node: (room[node], node))
-                room[node] -= size
-                yield item, node
-
-    def _shared_out(self, bundle: Bundle, nodes: dict[int, list[int]]) -> Iterator[tuple[int, int]]:
-        for item, where in nodes.items():
-            each = self.items[item]
-            ordered = where if bundle.reach is not Reach.LEAF else sorted(where, key=self._leaf_then_node)
-            yield from ((each.classes[number // each.size], node) for number, node in enumerate(ordered))
-
-    def _leaf_then_node(self, node: int) -> tuple[int, int]:
-        return int(self.dense.leaf[node]), node

@@ -19,8 +19,9 @@ from placer.arrays import Dense, Solution
 from placer.arrays.model import IntArray
 from placer.arrays.numa import DenseNuma
 from placer.arrays.packed_kubelet import Unit, Units
+from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.node_sets import NodeSet
-from placer.search.exact.variables import Bundles, ExactVariables, Linear, solver_form
+from placer.search.exact.variables import Bundles, ExactVariables
 
 __all__ = ["Zones", "count_choices"]
 
@@ -78,7 +79,7 @@ class Zones:
         return found
 
     def add(self) -> None:
-        """Add the choices of zones and their room, node by node."""
+        """C10: add the choices of zones and their room, node by node; counts without an order are excluded later."""
         for node, alike in self.there.items():
             _ZoneRows(self, node, alike).add()
 

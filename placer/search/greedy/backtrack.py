@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
 from placer.arrays.model import ready
-from placer.base.deadline import NEVER, Deadline
+from placer.base.deadline import Budget
 from placer.search.greedy.best_fit import candidates, demand_of, tops
 from placer.search.greedy.state import BoolArray, GreedyState
 
@@ -21,25 +22,11 @@ MOST_PODS = 200
 CALLING = 60
 
 
-class Effort:
-    """How many nodes may still be looked at, and until when; ``exhaustive``: whether every search so far tried
-    everything.
-    """
+@dataclass
+class Effort(Budget):
+    """The work is nodes looked at; ``exhaustive``: whether every search so far tried everything."""
 
-    def __init__(self, looks: int, deadline: Deadline = NEVER) -> None:
-        self.looks, self.deadline = looks, deadline
-        self.exhaustive = True
-
-    @property
-    def over(self) -> bool:
-        """Whether it is used up."""
-        return self.looks <= 0 or self.deadline.over
-
-    def share(self, part: int) -> Effort:
-        """Split off ``1 / part`` of it."""
-        mine = Effort(self.looks // part, self.deadline)
-        self.looks -= mine.looks
-        return mine
+    exhaustive: bool = True
 
 
 def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False) -> bool:
@@ -134,7 +121,7 @@ class _Backtracking:
         if not self.state.is_ready(self.group):
             return False
         if self.state.neighbours is not None and self.state.neighbours.lenient:
-            self.effort.looks -= sum(map(len, self.state.where.values()))  # all that is placed is looked at
+            self.effort.spend(sum(map(len, self.state.where.values())))  # all that is placed is looked at
         return self.state.stands(self.workloads)
 
     def _may_be_enough(self, position: int, count: int) -> bool:
@@ -161,7 +148,7 @@ class _Backtracking:
         found = self._within(index, first, fit > 0)
         if zones is not None:
             found = [node for node in found if zones.admits(index, node)]
-        self.effort.looks -= 1 + len(found) + (CALLING if self.workloads else 0)
+        self.effort.spend(1 + len(found) + (CALLING if self.workloads else 0))
         seen: set[object] = set()
         for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
             kind = state.layout.leaf_number[node], self.masks[:, node].tobytes(), self.kind(node)

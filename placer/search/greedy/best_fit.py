@@ -95,7 +95,7 @@ def _called(
         workload = state.dense.workload_of.get(index)
         if workload is not None:
             able = state.able(index)[begin:end]
-            least = inside.least(np.where(able, communication.pull[workload][area], NEVER))
+            least = inside.minima(np.where(able, communication.pull[workload][area], NEVER))
             keep = (inside.sums(able) >= count) & (least < NEVER)
             inside, costs = inside.where(keep), (costs + count * least)[keep]
             state.work += STEP + 4 * len(able)
@@ -225,7 +225,6 @@ def _one(
 
 
 def _nodes(state: GreedyState, shape: int, fit: IntArray, count: int, begin: int, reuse: bool) -> Chosen:
-    """Take nodes by what they leave over once they are filled; the last one is chosen for the rest that is left."""
     places = np.flatnonzero(fit)
     able = fit[places]
     price = state.layout.shapes[shape].price
@@ -267,7 +266,6 @@ def _level(room: IntArray, able: IntArray, price: int, count: int) -> IntArray:
 def _leaf_by_leaf(
     state: GreedyState, shape: int, fit: IntArray, count: int, begin: int, touched: Collection[int], reuse: bool
 ) -> Chosen:
-    """As few further leaves as will do: those touched already, the roomiest, and for the rest the tightest."""
     layout = state.layout
     end = begin + len(fit)
     first, last = int(layout.leaf_number[begin]), int(layout.leaf_number[end - 1])
@@ -305,7 +303,6 @@ def _leaf_by_leaf(
 
 
 def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tuple[IntArray, tuple[int, int]]:
-    """Choose leaves: whole ones from the roomiest down, then the tightest that takes the rest, and that rest."""
     order = np.lexsort((unused, room, -able))
     total = np.cumsum(able[order])
     whole = int(np.searchsorted(total, count))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placer.arrays.symmetry import grouped
 from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
 from placer.search.partial import Partner
 
@@ -108,8 +109,6 @@ class _AreaRoom:
 
 
 class _AreaSearch:
-    """Depth first search over components, the one with fewest areas to go to first."""
-
     def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.parts: list[tuple[_AreaShare, int]] = []
@@ -126,13 +125,11 @@ class _AreaSearch:
 
     def _components(self) -> list[Component]:
         lots = range(len(self.ground.lots))
-        of_workload: dict[int, list[int]] = defaultdict(list)
-        for lot in lots:
-            of_workload[self.ground.workloads[lot]].append(lot)
+        of_workload = grouped(lots, self.ground.workloads.__getitem__)
         component_of = {lot: {lot} for lot in lots}
         for workload, mine in of_workload.items():
             for partner in self.communication.calls.partners[workload]:
-                if partner.other in of_workload and self.communication.calls.apart(partner):
+                if partner.other in of_workload and self.communication.calls.never_apart(partner):
                     joined = set().union(*(component_of[lot] for lot in (*mine, *of_workload[partner.other])))
                     component_of.update(dict.fromkeys(joined, joined))
         components = {tuple(sorted(component)) for component in component_of.values()}
@@ -318,9 +315,7 @@ class _TabuRepair:
     def __init__(self, ground: _AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
         self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
-        self.lots_of: dict[int, list[int]] = defaultdict(list)
-        for lot, workload in enumerate(ground.workloads):
-            self.lots_of[workload].append(lot)
+        self.lots_of = grouped(range(len(ground.lots)), ground.workloads.__getitem__)
         lots, areas = ground.fits.shape
         self.areas = np.arange(areas)
         asked = np.where(ground.request > 0, ground.request, np.iinfo(np.int64).max).min(axis=0)
@@ -369,7 +364,7 @@ class _TabuRepair:
     def _count(self, lot: int, area: int, count: int) -> None:
         self.ground.count_in(lot, area, count)
         for each in self.partners[lot]:
-            for other in self.lots_of[each.other] if each.bandwidth else ():
+            for other in self.lots_of.get(each.other, ()) if each.bandwidth else ():
                 self.use[other, self.areas, each.link[area]] += count * each.bandwidth
 
     def _move(self, lot: int, origin: int, target: int) -> None:
@@ -470,7 +465,6 @@ class Way:
 
 
 def _fill(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare], way: Way) -> list[int]:
-    """Place parts of lots on nodes of their areas; give the classes of pods without room, one entry per pod."""
     waiting = [list(reversed(lot.classes)) for lot in lots]
     by_area: dict[int, dict[int, int]] = defaultdict(dict)
     for part in parts:
@@ -478,7 +472,7 @@ def _fill(state: GreedyState, lots: Sequence[_Lot], parts: Sequence[_AreaShare],
         there[part.lot] = there.get(part.lot, 0) + part.pods
     for area, counts in by_area.items():
         mark, before = state.mark(), [list(left) for left in waiting]
-        if not _AreaFilling(state, lots, waiting, area, way).fill(counts):
+        if not _AreaFilling(state, lots, waiting, area, way).place_all(counts):
             state.undo(mark)
             waiting = before
             _AreaFilling(state, lots, waiting, area, way).squeeze(counts)
@@ -496,7 +490,7 @@ class _AreaFilling:
         self.nodes = inside[np.searchsorted(inside, self.begin) : np.searchsorted(inside, self.end)]
         self.left: dict[int, int] = {}
 
-    def fill(self, counts: dict[int, int]) -> bool:
+    def place_all(self, counts: dict[int, int]) -> bool:
         self.left = dict(counts)
         node = -1
         while self.left:
@@ -530,7 +524,6 @@ class _AreaFilling:
             del self.left[lot]
 
     def _joining(self, node: int) -> int | None:
-        """The lot whose pods have most partners on the node and fit there; None where none has any."""
         best, found = (0, 0), None
         self.state.work += STEP // 10 * len(self.left)
         for lot in self.left:
@@ -552,7 +545,6 @@ class _AreaFilling:
         return found
 
     def _opening(self) -> tuple[int, int] | None:
-        """A lot to begin a node with, the one with most partners still to come, and the node; None without room."""
         coming: dict[int, int] = defaultdict(int)
         for lot, count in self.left.items():
             coming[self.lots[lot].workload] += count

@@ -129,7 +129,6 @@ def _place_blocks(
 
 
 def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int, int]:
-    """Those that need fewest others near them (C12), subgroups with the lowest limit, those that take most."""
     depth = max((state.depth(index) for index, _ in block.items), default=0)
     price = sum(state.layout.class_prices[index] * count for index, count in block.items)
     top = int(state.layout.domains.tier.max())
@@ -198,7 +197,7 @@ def extend(state: GreedyState, group: int, style: Style) -> None:
     for index in sorted(gang.classes, key=lambda index: (-state.layout.class_prices[index], index)):
         sub = state.dense.classes[index].sub_group
         if state.left(index) and (sub < 0 or _has_started(state, sub)):
-            _fill(state, gang, index, style)
+            _fill(state, index, style)
 
 
 def _has_started(state: GreedyState, sub: int) -> bool:
@@ -207,7 +206,6 @@ def _has_started(state: GreedyState, sub: int) -> bool:
 
 
 def _start_sub_group(state: GreedyState, gang: DenseGroup, sub: int, style: Style) -> None:
-    """Place a subgroup that has nothing yet: all its pods where they fit, else at least as many as it may have (C6)."""
     part = state.dense.sub_groups[sub]
     prices = state.layout.class_prices
     dearest = sorted(part.classes, key=lambda index: (-prices[index], index))
@@ -261,9 +259,8 @@ def _place_at_home(state: GreedyState, index: int, domain: int, scope: int | Non
         _choose(state, index, count, domain, scope, style)
 
 
-def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> None:
-    sub = state.dense.classes[index].sub_group
-    scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
+def _fill(state: GreedyState, index: int, style: Style) -> None:
+    scopes = state.dense.scopes_of(index)
     wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
     for domain in _nearest_first(state, scopes, index):
         _place_some(state, index, domain, wanted[-1] if wanted else None, style)
@@ -272,7 +269,6 @@ def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> Non
 
 
 def _nearest_first(state: GreedyState, scopes: list[int], index: int) -> Iterator[int]:
-    """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
     root = state.layout.domains.root
     for outer in _roomiest_first(state, tops(state, scopes[0], root), index):
         inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), index)

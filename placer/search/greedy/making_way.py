@@ -151,26 +151,19 @@ class _MakingWay:
         return False
 
     def _around(self, index: int, node: int) -> tuple[int, int]:
-        """The nodes, first and one after the last, to which tier limits let a pod of a class move from a node (C7)."""
         tree, begin, end = self.dense.domains, 0, len(self.dense.nodes)
-        for scope in self._scopes(index):
+        for scope in self.dense.scopes_of(index):
             for top in self.dense.limit_domains(scope) or ():
                 if tree.begin[top] <= node < tree.end[top]:
                     begin, end = max(begin, int(tree.begin[top])), min(end, int(tree.end[top]))
         return begin, end
 
     def _may_move(self, index: int) -> bool:
-        """Whether a pod of a class may move without a look at those it calls, and at those that need it near them."""
         if index in self.dense.workload_of or (
             self.state.neighbours is not None and self.state.neighbours.needed(index)
         ):
             return False
         return not self.still or not any(
             self.dense.scopes[scope].wanted or self.dense.scopes[scope].limit is not None
-            for scope in self._scopes(index)
+            for scope in self.dense.scopes_of(index)
         )
-
-    def _scopes(self, index: int) -> list[int]:
-        one = self.dense.classes[index]
-        found = [self.dense.groups[one.group].scope]
-        return found if one.sub_group < 0 else [*found, self.dense.sub_groups[one.sub_group].scope]

@@ -15,7 +15,8 @@ import numpy as np
 
 from placer.arrays import Counts, Dense, Solution, score_solution
 from placer.arrays.dense_neighbours import SpreadRow
-from placer.base.deadline import NEVER, Deadline
+from placer.arrays.symmetry import grouped
+from placer.base.deadline import NEVER, Budget, Deadline
 from placer.problem.placement import MAXIMISED
 from placer.search.greedy.backtrack import Effort, force
 from placer.search.greedy.best_fit import place_equal
@@ -143,9 +144,6 @@ ORDERS: tuple[SortKey, ...] = (
 def _run(
     layout: GreedyLayout, sequence: Sequence[int], style: Style, deadline: Deadline = NEVER
 ) -> tuple[GreedyState, list[int]]:
-    """Place groups one after the other, higher priority first; the state at the end, and the groups that were not made
-    ready.
-    """
     state = GreedyState(layout, even=style.even)
     failed: list[int] = []
     groups = layout.dense.groups
@@ -205,12 +203,10 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
     """
     if not dense.criteria or dense.criteria[0][0] != "admitted":
         return solution
-    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS, deadline)
+    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(deadline, LOOKS)
     majority = dense.network is not None and dense.network.majority
-    by_priority: dict[int, list[int]] = defaultdict(list)
-    for index, group in enumerate(dense.groups):
-        by_priority[group.priority].append(index)
-    places = _places(dense, former or Solution())
+    by_priority = grouped(range(len(dense.groups)), lambda group: dense.groups[group].priority)
+    places = grouped((former or Solution()).in_order(), lambda entry: dense.classes[entry[0]].group)
     before = -1
     # What is added can be a near callee of what was too far from all others.
     while before < 0 or (majority and before < sum(state.placed)):
@@ -225,15 +221,7 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
 Entry = tuple[int, int, int]
 
 
-def _places(dense: Dense, former: Solution) -> dict[int, list[Entry]]:
-    found: dict[int, list[Entry]] = defaultdict(list)
-    for index, node, count in former.in_order():
-        found[dense.classes[index].group].append((index, node, count))
-    return found
-
-
 def _put_back(state: GreedyState, level: Sequence[int], places: Mapping[int, Sequence[Entry]]) -> None:
-    """Put groups of which nothing is placed back where they were, largest first, each whole or not at all."""
     prices = state.layout.class_prices
     away = [
         group
@@ -287,8 +275,8 @@ def _in_another_order(state: GreedyState, lone: Sequence[int], effort: Effort) -
         if limited or not state.left(index) or state.queue_limit(index) < 1:
             continue
         for node in np.flatnonzero(state.able(index, zones=False)).tolist():
-            effort.looks -= ORDER_LOOKS
-            if effort.looks < 0:
+            effort.spend(ORDER_LOOKS)
+            if effort.work < 0:
                 return
             if state.zones is not None and state.zones.admits_any(index, node):
                 state.take(index, [node], [1])
@@ -303,9 +291,9 @@ def squeeze_in(state: GreedyState, group: int, effort: Effort) -> bool:
 def _squeeze(state: GreedyState, group: int, effort: Effort, *, more: bool) -> bool:
     if not any(state.left(index) for index in state.dense.groups[group].classes):
         return False
-    mine = effort.share(4)
+    mine = Effort(effort.deadline, effort.work // 4)
     found = force(state, group, mine, more=more)
-    effort.looks += max(0, mine.looks)
+    effort.spend(min(mine.spent, mine.most))
     effort.exhaustive &= mine.exhaustive
     return found
 
@@ -356,8 +344,6 @@ def greedy(
 
 @dataclass
 class _Chain:
-    """Runs that follow from one another: the last sequence, and the groups it left out, entirely or in part."""
-
     sequence: list[int]
     style: Style
     left_out: set[int]
@@ -454,7 +440,7 @@ class _GreedySearch:
         criteria = self.dense.criteria
         if self.dense.numa is None or not criteria or criteria[0][0] not in MAXIMISED or self.deadline.over:
             return
-        found, _ = place_by_ejection_chains(self.dense, self.solution, 0, GATHERING, self.deadline.left)
+        found = place_by_ejection_chains(self.dense, self.solution, 0, Budget(self.deadline, GATHERING))
         self.rank = self._rank(self.solution)
         self.offer(complete(self.dense, found, self.deadline))
 
@@ -468,7 +454,6 @@ class _GreedySearch:
             self.offer(state.solution())
 
     def _affordable(self, work: int) -> int:
-        """So much work, or what can be done of it in the time that is left, at the pace of the runs so far."""
         spent = time.monotonic() - self.began
         # Without a deadline nothing depends on the clock.
         return work if self.deadline.left == inf else min(work, int(self.work * self.deadline.left / max(spent, 1e-3)))
@@ -539,7 +524,6 @@ class _GreedySearch:
 
 
 def _cautious(dense: Dense, deadline: Deadline) -> Solution:
-    """Place only what cannot make worse the values that come before the placed pods in the policy."""
     before = [name for name, _ in takewhile(lambda each: each[0] not in MAXIMISED, dense.criteria)]
     groups: Sequence[int] = range(len(dense.groups))
     if "locality" in before:

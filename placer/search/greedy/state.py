@@ -191,7 +191,7 @@ class Inside:
         found: IntArray = total[end] - total[begin]
         return found
 
-    def least(self, amounts: IntArray) -> IntArray:
+    def minima(self, amounts: IntArray) -> IntArray:
         """Least over each domain of amounts per node of the outer one."""
         found: IntArray = np.minimum.reduceat(np.append(amounts, amounts.max()), self.slices.T.ravel())[::2]
         return found
@@ -535,6 +535,4 @@ class GreedyState(PartialSolution):
 
     def solution(self) -> Solution:
         """Placed pods, in an order in which kubelets admit them."""
-        found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
-        order = {} if self.zones is None else self.zones.order
-        return Solution(found, {node: dict.fromkeys(classes) for node, classes in order.items()})
+        return self._ordered()

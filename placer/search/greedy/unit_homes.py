@@ -74,7 +74,6 @@ def in_homes(
 def _homes(
     state: GreedyState, units: Sequence[int], items: Sequence[Item], where: tuple[int, int], some: bool
 ) -> IntArray:
-    """A node of each choice of domains, one per unit, in the order in which they are tried."""
     begin, end = where
     _, first, of = np.unique(_combined(state, units)[begin:end], return_index=True, return_inverse=True)
     size, price = len(first), state.layout.class_prices

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 
 from placer.arrays import Dense, Solution, beats, score_solution
+from placer.base.deadline import Deadline
 from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.search.exact.count_model import Linear, value_at
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.method import ExactModel
-from placer.search.exact.variables import Linear, value_at
 from placer.search.milp.program import PulpProgram
 from placer.search.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
 
@@ -68,8 +68,8 @@ class _MilpSearch:
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
         # Handing a program to a solver takes time that no limit of the solver counts.
-        self._end = math.inf if options.seconds is None else time.monotonic() + 0.95 * options.seconds
-        self._nodes = None if options.work is None else max(1, int(options.work * NODES_PER_WORK))
+        self._deadline = options.deadline.part(0.95)
+        self._nodes = None if options.work == math.inf else max(1, int(options.work * NODES_PER_WORK))
         self.solution: Solution | None = None
         self.values = score_solution(dense, {})
         self.cut = False
@@ -104,10 +104,10 @@ class _MilpSearch:
         """Improve one value; say whether it is proved as far as those before it are."""
         start = self.options.hint if self.solution is None else self.solution
         share = 1.0 if criterion + 1 == len(self.dense.criteria) else SHARE
-        end = time.monotonic() + share * (self._end - time.monotonic())
+        until = self._deadline.part(share)
         for _ in range(MOST_REFUSED):
             model.start_from(start)
-            status = self._asked(model, end, share, start=start is not None)
+            status = self._asked(model, until, share, start=start is not None)
             if status is SolveStatus.IMPOSSIBLE:
                 name = self.dense.criteria[criterion][0]
                 raise SolverFault(f"{self.options.solver} finds no solution for {name}, where there is one")
@@ -125,8 +125,8 @@ class _MilpSearch:
                 break
         return False
 
-    def _asked(self, model: MilpModel, end: float, share: float, *, start: bool) -> SolveStatus:
-        seconds = end - time.monotonic()
+    def _asked(self, model: MilpModel, until: Deadline, share: float, *, start: bool) -> SolveStatus:
+        seconds = until.left
         nodes = None if self._nodes is None else max(min(1, self._nodes), int(self._nodes * share), 0)
         if seconds < 0.05 or nodes == 0:
             return SolveStatus.NOTHING

@@ -32,7 +32,7 @@ def aligned(instance: Instance, placement: Placement) -> Placement:
     # Pods that must come after those that they are near keep the order that they have, where it works (C12).
     near = any(pod.neighbours.affinity for pod in map(instance.pods.get, placement.node_of) if pod is not None)
     for crowd in _crowds(instance, placement):
-        orders, ordered = crowd.as_it_is() if near and crowd.works else crowd.ordered()
+        orders, ordered = crowd.as_it_is() if near and crowd.works else crowd.best_order()
         if orders is Orders.SOME:
             one_by_one.append(crowd.name)
         for place, binding in zip(crowd.places, crowd.with_zones(ordered), strict=True):
@@ -49,7 +49,7 @@ def misstated(instance: Instance, placement: Placement) -> list[Finding]:
     found = []
     for crowd in _crowds(instance, placement):
         node = f"Node {crowd.name}"
-        if crowd.name not in placement.one_by_one and crowd.ordered()[0] is Orders.SOME:
+        if crowd.name not in placement.one_by_one and crowd.best_order()[0] is Orders.SOME:
             text = "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node"
             found.append(Finding("BoundOneByOne", node, text))
         for said, chosen in zip(crowd.bindings, crowd.with_zones(crowd.bindings), strict=True):
@@ -62,8 +62,6 @@ def misstated(instance: Instance, placement: Placement) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Crowd:
-    """The new pods of a node of which its kubelet aligns something; ``places`` are of the bindings in the plan."""
-
     pods: Mapping[Key, Pod]
     name: str
     node: NumaNode
@@ -71,7 +69,7 @@ class _Crowd:
     places: Sequence[int]
     bindings: Sequence[Binding]
 
-    def ordered(self) -> tuple[Orders, Sequence[Binding]]:
+    def best_order(self) -> tuple[Orders, Sequence[Binding]]:
         by_name = sorted(self.bindings, key=lambda binding: binding.pod)
         pods = [self.pods[binding.pod] for binding in by_name]
         numbers = {binding.pod: number for number, binding in enumerate(by_name)}

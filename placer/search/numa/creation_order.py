@@ -7,28 +7,27 @@ and of different age change places. Only pods on their own take part, so no valu
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from placer.arrays import Dense, Solution, score_solution
+from placer.base.deadline import Deadline
 from placer.search.numa.zone_bins import SINGLE, ZoneBins
 
 __all__ = ["swap_towards_creation_order"]
 
 
 def swap_towards_creation_order(
-    dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float
+    dense: Dense, solution: Solution, created: Sequence[float], seed: int, deadline: Deadline
 ) -> Solution:
     """Exchange pods between nodes so that more nodes admit theirs by age; the values are the same.
 
-    ``created`` is seconds per class; without ``seconds`` it ends when enough was tried. The pods of each node get an
+    ``created`` is seconds per class; it ends at the deadline, or when enough was tried. The pods of each node get an
     order that its kubelet admits.
     """
-    end = time.monotonic() + seconds
     swaps = _SwapsByCreation(dense, solution, created, seed)
-    swaps.run(end)
+    swaps.run(deadline)
     found = swaps.bins.ordered()
     if found is None or score_solution(dense, found) != score_solution(dense, solution):
         return solution
@@ -53,9 +52,9 @@ class _SwapsByCreation:
         alone = bool(self.facts.lone[index]) and one.neighbours < 0
         return alone and not wanted and not one.daemon
 
-    def run(self, end: float) -> None:
+    def run(self, deadline: Deadline) -> None:
         left = min(40_000, 400 * len(self.bad))
-        while self.bad and left > 0 and time.monotonic() < end:
+        while self.bad and left > 0 and not deadline.over:
             left -= 1
             node = self.chance.choice(self.bad)
             pods = [

@@ -9,7 +9,6 @@ Source: Glover, "Ejection chains, reference structures and alternating path meth
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from placer.arrays import Dense, Solution
 from placer.arrays.model import BoolArray, IntArray
+from placer.base.deadline import Budget
 from placer.search.numa.zone_bins import SINGLE, Bundle, ZoneBins
 
 __all__ = ["EXCHANGE_WORK", "place_by_ejection_chains"]
@@ -33,16 +33,14 @@ BLUR = 0.3
 TRIES = 3
 
 
-def place_by_ejection_chains(
-    dense: Dense, solution: Solution, seed: int, work: float, seconds: float
-) -> tuple[Solution, float]:
-    """Place more pods by exchanging pods between NUMA zones; ``work`` is deterministic time, also in the result.
+def place_by_ejection_chains(dense: Dense, solution: Solution, seed: int, budget: Budget) -> Solution:
+    """Place more pods by exchanging pods between NUMA zones.
 
     In the result nothing counts less in O1, and the pods of each node are in an order that its kubelet admits.
     """
     chains = _EjectionChains(dense, solution, seed)
-    spent = chains.run(work, time.monotonic() + seconds)
-    return chains.bins.ordered() or solution, spent
+    chains.run(budget)
+    return chains.bins.ordered() or solution
 
 
 class _EjectionChains:
@@ -54,8 +52,8 @@ class _EjectionChains:
         self.scale: FloatArray = np.maximum(self.bins.room.max(axis=0, initial=0), self.facts.asked.max(axis=0)) + 1.0
         self.looks = 0
 
-    def run(self, work: float, end: float) -> float:
-        while self.bins.waiting and self.looks * EXCHANGE_WORK < work and time.monotonic() < end:
+    def run(self, budget: Budget) -> None:
+        while self.bins.waiting and self.looks * EXCHANGE_WORK < budget.work and not budget.deadline.over:
             self.looks += 1
             if self.chance.random() < 0.2:
                 self._replace_waiting()
@@ -65,7 +63,7 @@ class _EjectionChains:
             zone = self._zone(index)
             if zone is not None:
                 self._gather(index, zone)
-        return self.looks * EXCHANGE_WORK
+        budget.spend(self.looks * EXCHANGE_WORK)
 
     def _draw(self) -> int:
         waiting = self.bins.waiting

@@ -105,10 +105,7 @@ class ExchangeFacts:
         rows: list[BoolArray] = []
         for index, one in enumerate(dense.classes):
             kinds = self._plain_kinds(index)
-            scopes = [dense.groups[one.group].scope]
-            if one.sub_group >= 0:
-                scopes.append(dense.sub_groups[one.sub_group].scope)
-            limited = tuple(scope for scope in scopes if homes[scope] is not None)
+            limited = tuple(scope for scope in dense.scopes_of(index) if homes[scope] is not None)
             key = (one.mask, tuple(kinds), limited)
             if key not in number:
                 number[key] = len(rows)
@@ -285,7 +282,6 @@ class ZoneBins:
         return any(self._replay(node, order) for order in orders)
 
     def _in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> list[list[int]]:
-        """Pods that come take the place of the last one that goes, or are first, or last."""
         order = list(self.order.get(node, ()))
         place = len(order)
         for index in gone:
@@ -313,7 +309,6 @@ class ZoneBins:
         self.room[self.first[node] : self.first[node + 1], self.facts.zone_width :] = self.partial.free[node]
 
     def _replay(self, node: int, order: list[int]) -> bool:
-        """Say whether all are admitted; else nothing is changed."""
         kubelet, state = self.numa.kubelet(node), self.numa.start[node]
         zones = []
         for index in order:

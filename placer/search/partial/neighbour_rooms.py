@@ -72,7 +72,9 @@ class NeighbourRooms:
         if self._kinds[index] < 0:
             return
         for number, owns, meant in self._repulsions.get(index, ()):
-            self._repelling[number].add(int(self._domain(self.neighbours.repulsions[number])[node]), count, owns, meant)
+            self._repelling[number].note(
+                int(self._domain(self.neighbours.repulsions[number])[node]), count, owns, meant
+            )
         if index in self._attractions:
             there = self._nodes[index]
             there[node] = there.get(node, 0) + count
@@ -81,11 +83,11 @@ class NeighbourRooms:
         for number, owns, meant in self._attractions.get(index, ()):
             row = self.neighbours.attractions[number]
             for key, counts in zip(row.keys, self._matching[number], strict=True):
-                counts.add(int(self.neighbours.domain[key][node]), count, owns, meant)
+                counts.note(int(self.neighbours.domain[key][node]), count, owns, meant)
         for number, owns, meant in self._spreads.get(index, ()):
             spread = self.neighbours.spreads[number]
             domain = int(self._domain(spread)[node])
-            self._counted[number].add(domain, count, owns, meant and bool(spread.counted[node]))
+            self._counted[number].note(domain, count, owns, meant and bool(spread.counted[node]))
         self._confined.take(index, node, count)
 
     def homes(self, index: int) -> tuple[int, ...]:
@@ -303,7 +305,7 @@ class NeighbourRooms:
         return index in self._attractions or index in self.neighbours.in_units
 
     @cached_property
-    def near(self) -> frozenset[int]:
+    def attracted(self) -> frozenset[int]:
         """Classes that must be near others (C12)."""
         return frozenset(index for row in self.neighbours.attractions for index in row.owners)
 
@@ -340,7 +342,7 @@ class _Counts:
         self.owners: IntArray = np.zeros(domains, dtype=np.int64)
         self.matched: IntArray = np.zeros(domains, dtype=np.int64)
 
-    def add(self, domain: int, count: int, owns: bool, meant: bool) -> None:
+    def note(self, domain: int, count: int, owns: bool, meant: bool) -> None:
         if domain >= 0:
             self.owners[domain] += count if owns else 0
             self.matched[domain] += count if meant else 0

@@ -164,8 +164,8 @@ class PartialSolution:
             counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
         if self.neighbours is not None:
             self.neighbours.close(index, nodes, counts)
-            if self.zones is not None and self.neighbours.near and not self.neighbours.lenient:
-                self._close_shared(index, nodes, counts, self.neighbours.near)
+            if self.zones is not None and self.neighbours.attracted and not self.neighbours.lenient:
+                self._close_shared(index, nodes, counts, self.neighbours.attracted)
         if zones and self.zones is not None:
             most = self.zones.most(index, nodes, int(counts.max(initial=0)))
             if most is not None:
@@ -218,14 +218,15 @@ class PartialSolution:
         lenient.
         """
         balanced = self.communication is None or self.communication.balanced(workloads)
-        if self.neighbours is not None and self.neighbours.lenient and not self._holds(self.neighbours):
+        rooms = self.neighbours
+        if rooms is not None and rooms.lenient and not (rooms.even and self.dense.orderable(self._ordered())):
             return False
         return balanced and (self.zones is None or self.zones.stand)
 
-    def _holds(self, neighbours: NeighbourRooms) -> bool:
-        counts = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
+    def _ordered(self) -> Solution:
+        found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
         order = {} if self.zones is None else self.zones.order
-        return neighbours.even and self.dense.orderable(Solution(counts, order))
+        return Solution(found, {node: dict.fromkeys(classes) for node, classes in order.items()})
 
     def _close_shared(self, index: int, nodes: IntArray | None, counts: IntArray, near: frozenset[int]) -> None:
         """Close nodes on which a pod may need another before it (C12) that its kubelet needs after it (C10).
@@ -266,11 +267,8 @@ class PartialSolution:
         worse.
         """
         dense = self.dense
-        pods = dense.classes[index]
-        if pods.tied:
+        if dense.classes[index].tied:
             return Mobility.FIXED
-        scopes = [dense.groups[pods.group].scope]
-        if pods.sub_group >= 0:
-            scopes.append(dense.sub_groups[pods.sub_group].scope)
-        tied = any(dense.scopes[scope].wanted or dense.scopes[scope].limit is not None for scope in scopes)
+        scopes = [dense.scopes[scope] for scope in dense.scopes_of(index)]
+        tied = any(scope.wanted or scope.limit is not None for scope in scopes)
         return Mobility.LEAF if tied else Mobility.FREE

@@ -87,7 +87,7 @@ class CallGraph:
         """Nodes of an area, rising."""
         return self._nodes[self._ends[area] : self._ends[area + 1]]
 
-    def apart(self, partner: Partner) -> bool:
+    def never_apart(self, partner: Partner) -> bool:
         """Whether the two ends may never be in two areas (C8)."""
         return not self.network.majority and int(partner.far.sum()) == self.areas * (self.areas - 1)
 

@@ -20,9 +20,10 @@ import numpy.typing as npt
 from placer.arrays.amounts import SAFE, NodeAmounts, Scale
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.eligibility import Eligibility
+from placer.arrays.symmetry import grouped
 from placer.base.deadline import NEVER, Deadline
 from placer.base.quantity import Resources
-from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod
+from placer.problem import Constraints, Group, Instance, Key, Pod
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.search.preempt.domain_sets import alike, group_domains, index_of
@@ -72,18 +73,9 @@ class _Choice(NamedTuple):
 
 
 class Construction:
-    """Chooses who goes for groups that wait, and where it goes.
+    """Chooses who goes for groups that wait, and where it goes; they are served in their order, and nothing else is.
 
-    Parameters
-    ----------
-    instance
-        In which they wait; whatever else waits gets nothing.
-    groups
-        They, in the order in which they are served.
-    moving
-        Whether domains are ranked by what is moved; else by what is evicted where nothing finds a receiver.
-    deadline
-        When no other domain is tried.
+    ``moving``: domains are ranked by what is moved; else by what is evicted where nothing finds a receiver.
     """
 
     def __init__(
@@ -196,10 +188,8 @@ class Construction:
         return found
 
     def _together(self, standing: Outcome) -> Iterator[tuple[Iterable[tuple[Key, ...]], Group | None, int | None]]:
-        by_group: dict[GroupKey | None, list[Key]] = defaultdict(list)
-        for key in sorted(self.candidates):
-            by_group[self.instance.pods[key].group].append(key)
-        for name, keys in by_group.items():
+        pods = self.instance.pods
+        for name, keys in grouped(sorted(self.candidates), lambda key: pods[key].group).items():
             group = None if name is None else self.instance.groups.get(name)
             if group is None:
                 yield ((key,) for key in keys), None, None
@@ -237,8 +227,6 @@ class Construction:
 
 
 class _Round:
-    """One choice of domains and units for all groups, then receivers."""
-
     def __init__(self, whole: Construction) -> None:
         self.whole, self.instance = whole, whole.instance
         self.free: list[_Amounts] = whole.start.tolist()
@@ -336,7 +324,6 @@ class _Round:
         return all(self.left[budget] - taken[budget] >= count for budget, count in unit.budgets.items())
 
     def _licensed(self, unit: _Disturbed, group: Group) -> bool:
-        """Whether a unit may go for a group one way or the other (D3)."""
         return self._may_be_evicted(unit, group) or (self.whole.moving and self._may_be_moved(unit, group))
 
     def _may_be_evicted(self, unit: _Disturbed, group: Group) -> bool:
@@ -381,10 +368,10 @@ class _Round:
     def _received(self) -> tuple[dict[Key, int], set[Key], set[int]]:
         receivers = _Receivers(self.whole, np.array(self.free, dtype=np.int64).reshape(self.whole.start.shape))
         moved, evicted, stuck, most = dict[Key, int](), set[Key](), set[int](), self.instance.most_moves
-        for unit in sorted(self.gone.values(), key=lambda each: (-len(each.pods), each.loss), reverse=False):
+        for unit in sorted(self.gone.values(), key=lambda each: (-len(each.pods), each.loss)):
             group = self.whole.groups[self.for_group[unit.number]]
             room = most is None or len(moved) + len(unit.pods) <= most
-            found = receivers.of(unit) if room and self._may_be_moved(unit, group) else None
+            found = receivers.receive(unit) if room and self._may_be_moved(unit, group) else None
             if found is not None:
                 moved |= found
             elif self._may_be_evicted(unit, group):
@@ -395,8 +382,6 @@ class _Round:
 
 
 class _Ranking:
-    """Domains of groups of one kind, by what clearing them costs as far as that can be seen node by node."""
-
     def __init__(self, outer: _Round, domains: Sequence[Sequence[int]]) -> None:
         self.outer, self.domains = outer, domains
         self.estimates: dict[int, tuple[int, _Loss | None]] = {}
@@ -440,8 +425,6 @@ class _Ranking:
 
 
 class _InDomain:
-    """One group in one domain: pod after pod on the node where least has to go."""
-
     def __init__(self, outer: _Round, group: Group, nodes: Sequence[int]) -> None:
         self.outer, self.group, self.nodes = outer, group, nodes
         self.free: dict[int, _Amounts] = {}
@@ -504,14 +487,12 @@ class _InDomain:
 
 
 class _Receivers:
-    """Nodes for what is moved: the fullest one that takes it."""
-
     def __init__(self, whole: Construction, free: npt.NDArray[np.int64]) -> None:
         self.whole, self.free = whole, free
         totals = np.maximum(whole.start, 0).max(axis=0, initial=1)
         self.shares = 1.0 / np.maximum(totals, 1)
 
-    def of(self, unit: _Disturbed) -> dict[Key, int] | None:
+    def receive(self, unit: _Disturbed) -> dict[Key, int] | None:
         """Where the pods of a unit are bound again; None: not all of them find room."""
         before = self.free.copy() if len(unit.pods) > 1 else None
         for begin, end in self._ranges(unit):
@@ -537,7 +518,6 @@ class _Receivers:
         return found
 
     def _ranges(self, unit: _Disturbed) -> Iterator[tuple[int, int]]:
-        """Slices of the nodes of which one must hold the unit (C7)."""
         tree = self.whole.dense.domains
         name = self.whole.instance.pods[unit.pods[0]].group
         group = None if name is None else self.whole.instance.groups.get(name)

@@ -24,17 +24,7 @@ ELSEWHERE = "all others"
 
 
 class Contraction:
-    """Makes the small instance of any domain.
-
-    Parameters
-    ----------
-    instance
-        In which nothing waits but the group.
-    group
-        Which something is to go for.
-    candidates
-        What may go.
-    """
+    """Makes the small instance of any domain, of one in which nothing waits but a group; ``candidates`` may go."""
 
     def __init__(self, instance: Instance, group: Group, candidates: Collection[Key]) -> None:
         self.instance, self.group, self.candidates = instance, group, frozenset(candidates)
@@ -93,7 +83,7 @@ class Contraction:
                 found[key] = least(pods[each].unit_priority for each in group.bound)
         return found
 
-    def of(self, names: Collection[str]) -> Instance:
+    def around(self, names: Collection[str]) -> Instance:
         """The instance of a domain, given by its nodes; none: all nodes are one, and the group goes there, too."""
         nodes = {name: self.instance.nodes[name] for name in names}
         near = {pod.group for name in names for pod in self.members[name] if pod.group is not None}
@@ -101,7 +91,7 @@ class Contraction:
         homes = {self.instance.pods[key].node or "" for group in near for key in self.instance.groups[group].bound}
         others = (self.usable | homes) & self.instance.nodes.keys() - nodes.keys()
         nodes[ELSEWHERE] = Node(ELSEWHERE, self._sum(others), {})
-        pods = _DomainPods(self, frozenset(names), others, near).pods()
+        pods = _DomainPods(self, frozenset(names), others, near).made()
         return replace(
             self.instance,
             nodes=dict(sorted(nodes.items())),
@@ -152,14 +142,12 @@ class Contraction:
 
 
 class _DomainPods:
-    """What becomes of the pods: those ``near`` are of groups with pods in the domain, ``others`` the nodes beyond."""
-
     def __init__(
         self, whole: Contraction, names: frozenset[str], others: Collection[str], near: Collection[GroupKey]
     ) -> None:
         self.whole, self.names, self.others, self.near = whole, names, others, near
 
-    def pods(self) -> dict[Key, Pod]:
+    def made(self) -> dict[Key, Pod]:
         found = {}
         for key, pod in self.whole.instance.pods.items():
             if pod.state is PodState.PENDING:

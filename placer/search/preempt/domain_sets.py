@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense
+from placer.arrays.symmetry import grouped
 from placer.problem import Group, GroupKey, Instance
 
 __all__ = ["alike", "group_domains", "index_of", "is_confined", "label_keys"]
@@ -48,21 +49,9 @@ def is_confined(instance: Instance, dense: Dense, index: int) -> bool:
 
 
 def group_domains(instance: Instance, dense: Dense, index: int) -> Iterator[list[str]]:
-    """Nodes of each domain that a group may be in, those that some pod of it may be on or runs on.
+    """Nodes of each domain that a group may be in, those that some pod of it may be on or runs on, in tree order.
 
-    Parameters
-    ----------
-    instance
-        In which it waits.
-    dense
-        Its arrays.
-    index
-        The group in them.
-
-    Yields
-    ------
-    list of str
-        Names in the order of the tree. Of a group that may be anywhere all of them are one domain.
+    Of a group that may be anywhere all of them are one domain.
     """
     able = _able(instance, dense, index)
     tops, tree = dense.limit_domains(dense.groups[index].scope), dense.domains
@@ -85,9 +74,6 @@ def _able(instance: Instance, dense: Dense, index: int) -> npt.NDArray[np.bool_]
 
 
 def _by_label(instance: Instance, keys: Sequence[str], names: Sequence[str]) -> Iterator[list[str]]:
-    found: dict[tuple[str, ...], list[str]] = {}
-    for name in names:
-        labels = instance.nodes[name].labels
-        if all(key in labels for key in keys):
-            found.setdefault(tuple(labels[key] for key in keys), []).append(name)
-    yield from found.values()
+    labels = {name: instance.nodes[name].labels for name in names}
+    labelled = [name for name in names if all(key in labels[name] for key in keys)]
+    yield from grouped(labelled, lambda name: tuple(labels[name][key] for key in keys)).values()

@@ -22,14 +22,15 @@ from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import LOSSES, Placement, Score, Value, better
 from placer.problem.what_if import released, without
-from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.events import Event, Improved, SearchOptions
 from placer.search.exact.disturbing import search
 from placer.search.greedy.multi_start import greedy
 from placer.search.preempt.contraction import Contraction
 from placer.search.preempt.domain_sets import group_domains, index_of, is_confined
-from placer.search.preempt.knapsack import Victim, most_gained
+from placer.search.preempt.fewest_evictions import least_needed
+from placer.search.preempt.first_plan import CARRYING, Best
+from placer.search.preempt.knapsack import Victim, cheapest_share, most_gained
 from placer.search.preempt.lifting import goes_whole, least_priorities, lift, may_be_disturbed, on_nodes
 from placer.search.preempt.plans import plan_of, planned
 
@@ -39,8 +40,6 @@ __all__ = ["DomainSearch", "disturbance"]
 ANYWHERE_SHARE = 0.5
 #: Where a group may be on any node, a domain is made of nodes with room for so many times what it needs.
 GENEROUS = 3
-#: Seconds that carrying out has at least, also where a search took all of the time: what it found is else for nothing.
-CARRYING = 1.0
 
 
 def disturbance(values: Score) -> Score:
@@ -50,31 +49,16 @@ def disturbance(values: Score) -> Score:
 
 
 class DomainSearch:
-    """Looks for the least that goes for one group.
+    """Looks for the least that goes for one group of an instance in which nothing else waits.
 
-    Parameters
-    ----------
-    instance
-        In which nothing else waits.
-    group
-        It.
-    deadline
-        When to end.
-    seed
-        Of the solver, which has one thread.
-
-    Attributes
-    ----------
-    best
-        The best placement that was carried out, with its score; None: there is none.
-    bound
-        What every placement disturbs at least; None: not known.
+    ``best``: the best placement that was carried out. ``bound``: what every placement disturbs at least; None: not
+    known.
     """
 
     def __init__(self, instance: Instance, group: Group, deadline: Deadline, seed: int = 0) -> None:
         self.instance, self.group, self.deadline, self.seed = instance, group, deadline, seed
         self.contraction = Contraction(instance, group, may_be_disturbed(instance, group.priority))
-        self.best: tuple[Score, Placement] | None = None
+        self.best = Best(instance)
         self.bound: Score | None = None
         self._by_price: dict[tuple[str, str], tuple[int, list[tuple[Fraction, int]]]] = {}
 
@@ -92,21 +76,18 @@ class DomainSearch:
     def run(self, *, bounded: bool = True) -> Iterator[Placement]:
         """Look at domain after domain; yield every placement that is better than those before it.
 
-        Parameters
-        ----------
-        bounded
-            Whether to find a bound for a group that may be anywhere; for others it also says where to end.
+        ``bounded``: find a bound for a group that may be anywhere; for others it also says where to end.
         """
         anywhere = self._anywhere(bounded=bounded)
         known: list[Score | None] = [anywhere]
         for moved, _, names in sorted(self._prospects(anywhere)):
-            if self.best is not None and self._beaten(anywhere, moved, self.best[0]):
-                known.append(disturbance(self.best[0]))
+            if self.best.found and self._beaten(anywhere, moved, self.best.values):
+                known.append(disturbance(self.best.values))
                 break
             found, plan = self._least(names, self.deadline)
             known.append(found)
             placement = None if plan is None else self._carried_out(names, plan)
-            if placement is not None and self._offer(placement):
+            if placement is not None and self.best.offer((placement,)):
                 yield placement
             if self.deadline.over:
                 known.append(None)
@@ -139,7 +120,6 @@ class DomainSearch:
 
     @cached_property
     def _index(self) -> int | None:
-        """The group in the arrays; None where nothing of it can be placed whatever goes."""
         return index_of(self.dense, self.group.key)
 
     @cached_property
@@ -190,10 +170,7 @@ class DomainSearch:
 
     @cached_property
     def _need(self) -> dict[str, int]:
-        pods = [self.instance.pods[key].requests for key in self.group.pending]
-        resources = {resource for requests in pods for resource in requests}
-        least = self.group.need
-        return {resource: sum(sorted(each[resource] for each in pods)[:least]) for resource in resources}
+        return least_needed(self.instance, self.group)
 
     def _prospects(self, anywhere: Score | None) -> Iterator[tuple[int, int, list[str]]]:
         """Domains that could hold the group: the weight that has to be moved there at least where no more is evicted
@@ -275,20 +252,13 @@ class DomainSearch:
             free = self.contraction.room[name][resource] - sum(held for _, held in priced)
             self._by_price[name, resource] = free, priced
         free, priced = self._by_price[name, resource]
-        short, total = amount - max(0, free), Fraction(0)
-        for price, held in priced:
-            if short <= 0:
-                break
-            total += price * min(short, held)
-            short -= held
-        return total
+        return cheapest_share(priced, amount - max(0, free))[0]
 
     def _coming(self, names: Collection[str]) -> frozenset[Key]:
         stays = any(self.instance.pods[key].node in names for key in self._own)
         return self._own if self.confined and not stays else frozenset()
 
     def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
-        """The least weight whose going leaves so much of a resource; None: there is not so much."""
         short, there = amount, []
         for name in names:
             held = 0
@@ -298,19 +268,13 @@ class DomainSearch:
                     held += requested
                     there.append((Fraction(self._weights[pod.key], requested), requested))
             short -= max(0, self.contraction.room[name][resource] - held)
-        total = Fraction(0)
-        for price, requested in sorted(there):
-            if short <= 0:
-                break
-            total += price * min(short, requested)
-            short -= requested
+        total, short = cheapest_share(sorted(there), short)
         return None if short > 0 else int(total)
 
     def _least(self, names: Sequence[str], until: Deadline) -> tuple[Score | None, Placement | None]:
-        """What has to go in a domain at least, where that is proved; and what goes in its contraction."""
-        small = self.contraction.of(names)
+        small = self.contraction.around(names)
         lifted = lift(small, self.contraction.candidates & small.pods.keys(), self._unit_sizes(small))
-        options = SearchOptions(max(0.0, until.left), workers=1, seed=self.seed)
+        options = SearchOptions(until, seed=self.seed)
         events: list[Event] = []
         search(replace(lifted, last="movedUnits"), options, events.append)
         found = [each.solution for each in events if isinstance(each, Improved)]
@@ -326,15 +290,6 @@ class DomainSearch:
         return {key: len(self.instance.groups[group].bound) for key, group in groups.items() if group is not None}
 
     # Carrying out
-
-    def _offer(self, placement: Placement) -> bool:
-        values = score(self.instance, placement, disturbing=True)
-        if self.best is not None and not better(values, self.best[0]):
-            return False
-        if verify(self.instance, placement):
-            return False
-        self.best = values, placement
-        return True
 
     def _carried_out(self, names: Sequence[str], plan: Placement) -> Placement | None:
         running = {*plan.evictions, *(move.pod for move in plan.moves)}

@@ -11,21 +11,21 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from placer.arrays.dense_builder import make_dense
-from placer.base.deadline import Deadline
 from placer.base.quantity import Resources
 from placer.problem import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way
 from placer.problem.neighbours import AffinityTerm, Neighbours, PodSelector
 from placer.problem.nodes import Constraints, Requirement, Taint, Toleration
 from placer.problem.placement import FREED, Placement, Score, Value, better
-from placer.problem.what_if import released
+from placer.problem.what_if import groups_alone, released
 from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.events import Event, Improved, SearchOptions
@@ -45,37 +45,22 @@ _DOMAIN, _STAYS = "placer.dev/domain", "placer.dev/stays"
 
 
 class _Domain(NamedTuple):
-    name: str
-    pods: frozenset[Key]
+    """What has to go, ``pods``, and the domain's shares of it."""
 
-
-@dataclass(frozen=True)
-class _Shares:
     weight: Fraction
     units: Fraction
-    pods: Fraction
+    name: str
+    moves: Fraction
+    pods: frozenset[Key]
 
 
 def empty(
     instance: Instance, tier: int, count: int, options: SearchOptions, emit: Callable[[Carried | Known], None]
 ) -> str:
-    """Look for the placement that empties so many HyperNodes of a tier and moves least.
+    """Look for the placement that empties so many HyperNodes of a tier, empty ones included, and moves least.
 
-    Parameters
-    ----------
-    instance
-        In which nothing waits, and nothing may be evicted.
-    tier, count
-        Which, and how many; those that are empty already count.
-    options
-        Seconds, seed and threads.
-    emit
-        Told every placement that is better than those before it, and what is known about all.
-
-    Returns
-    -------
-    str
-        ``finished``, or ``time`` where that ended it.
+    ``instance``: nothing waits in it, and nothing may be evicted. Emits and returns as
+    :func:`placer.search.preempt.method.search`.
     """
     return _Emptying(instance, tier, count, options, emit).run()
 
@@ -90,7 +75,7 @@ class _Emptying:
         emit: Callable[[Carried | Known], None],
     ) -> None:
         self.instance, self.tier, self.count, self.options, self.emit = instance, tier, count, options, emit
-        self.deadline = Deadline.within(options.seconds)
+        self.deadline = options.deadline
         self.best: tuple[Score, Placement] | None = None
 
     def run(self) -> str:
@@ -133,53 +118,51 @@ class _Emptying:
     def weights(self) -> dict[Key, int]:
         return self.instance.weights_of(self.instance.pods[key] for key in self.candidates)
 
-    def _ranked(self) -> list[tuple[_Shares, _Domain]]:
-        domains = self._domains()
-        pods = Counter(key for domain in domains for key in domain.pods)
-        owners = Counter(owner for domain in domains for owner in self._owners(domain.pods))
-        found = [(self._shares(domain, pods, owners), domain) for domain in domains]
-        return sorted(found, key=lambda each: (each[0].weight, each[0].units, each[1].name))
-
-    def _domains(self) -> list[_Domain]:
+    def _ranked(self) -> list[_Domain]:
         tree = self.instance.topology
         there = in_the_way(self.instance, (name for name in tree.hyper_nodes if tree.tier(name) == self.tier))
-        domains = (_Domain(name, _with_units(self.instance, pods)) for name, pods in there.items())
-        return [domain for domain in domains if domain.pods <= self.candidates]
+        going = {name: _with_units(self.instance, pods) for name, pods in there.items()}
+        domains = {name: pods for name, pods in going.items() if pods <= self.candidates}
+        times = Counter(chain.from_iterable(domains.values()))
+        owners = Counter(owner for pods in domains.values() for owner in self._owners(pods))
+        return sorted(self._shared(name, pods, times, owners) for name, pods in domains.items())
 
-    def _shares(self, domain: _Domain, pods: Counter[Key], owners: Counter[object]) -> _Shares:
-        return _Shares(
-            _total(Fraction(self.weights[key], pods[key]) for key in domain.pods),
-            _total(Fraction(1, owners[owner]) for owner in self._owners(domain.pods)),
-            _total(Fraction(1, pods[key]) for key in domain.pods),
+    def _shared(self, name: str, pods: frozenset[Key], times: Counter[Key], owners: Counter[object]) -> _Domain:
+        none = Fraction(0)
+        return _Domain(
+            sum((Fraction(self.weights[key], times[key]) for key in pods), none),
+            sum((Fraction(1, owners[owner]) for owner in self._owners(pods)), none),
+            name,
+            sum((Fraction(1, times[key]) for key in pods), none),
+            pods,
         )
 
     def _owners(self, pods: Collection[Key]) -> set[object]:
         """Groups that go in one unit at least, and pods of none."""
         return {self.instance.pods[key].group or key for key in pods}
 
-    def _most(self, domains: Sequence[tuple[_Shares, _Domain]]) -> int:
+    def _most(self, domains: Sequence[_Domain]) -> int:
         limit, total = self.instance.most_moves, Fraction(0)
-        for number, pods in enumerate(sorted(shares.pods for shares, _ in domains)):
-            total += pods
+        for number, moves in enumerate(sorted(domain.moves for domain in domains)):
+            total += moves
             if number == self.count or (limit is not None and total > limit):
                 return number
         return min(self.count, len(domains))
 
     # Choices
 
-    def _cheapest_first(self, domains: Sequence[tuple[_Shares, _Domain]], count: int) -> Score:
-        """Try choices of so many domains; give what none of them moves less than, nothing where none can be."""
+    def _cheapest_first(self, domains: Sequence[_Domain], count: int) -> Score:
         least = math.inf
-        choices = _choices([shares.weight for shares, _ in domains], count)
+        choices = _choices([domain.weight for domain in domains], count)
         for number, (total, choice) in enumerate(choices):
             bound = math.ceil(total)
             if bound >= self._reached or number == MOST_CHOICES or self.deadline.over:
                 least = min(least, bound)
                 break
-            least = min(least, self._tried([domains[index][1] for index in choice]))
+            least = min(least, self._tried([domains[index] for index in choice]))
         moved = min(least, self._reached)
         if moved < math.inf:
-            return _least([shares for shares, _ in domains], count, int(moved))
+            return _least(domains, count, int(moved))
         self.emit(Known((Value(FREED, count - 1),), "counting"))
         return ()
 
@@ -236,9 +219,8 @@ class _Emptying:
         lifted = lift(instance, sorted(self.candidates))
         if lifted.dense.criteria[0][0] != "admitted":
             return  # nothing says there that more domains are better
-        options = replace(self.options, seconds=None if self.options.seconds is None else self.deadline.left)
         events: list[Event] = []
-        disturbing.search(replace(lifted, last="movedUnits"), options, events.append)
+        disturbing.search(replace(lifted, last="movedUnits"), self.options, events.append)
         for event in events:
             if isinstance(event, Improved):
                 placement = plan_of(lifted, event.solution)
@@ -256,12 +238,12 @@ class _Emptying:
                 self.emit(Known(moved, "exact"))
 
 
-def _least(shares: Sequence[_Shares], count: int, moved: int) -> Score:
-    """What no choice of so many domains moves less than, of shares sorted by weight: so much, and so many units."""
-    first = shares[:count]
-    cheapest = _total(each.weight for each in first) == moved  # only a choice that weighs as little can move as little
-    units = (each.units for each in first) if cheapest else sorted(each.units for each in shares)[:count]
-    return Value("moved", moved), Value("movedUnits", math.ceil(_total(units)))
+def _least(domains: Sequence[_Domain], count: int, moved: int) -> Score:
+    first, none = domains[:count], Fraction(0)
+    # Only a choice that weighs as little can move as little.
+    cheapest = sum((each.weight for each in first), none) == moved
+    units = (each.units for each in first) if cheapest else sorted(each.units for each in domains)[:count]
+    return Value("moved", moved), Value("movedUnits", math.ceil(sum(units, none)))
 
 
 def _choices(shares: Sequence[Fraction], count: int) -> Iterator[tuple[Fraction, tuple[int, ...]]]:
@@ -284,44 +266,23 @@ def _left(allocatable: Resources, held: Resources) -> dict[str, int]:
     return {resource: max(0, amount - held[resource]) for resource, amount in allocatable.items()}
 
 
-def _total(parts: Iterable[Fraction]) -> Fraction:
-    return sum(parts, Fraction(0))
-
-
 def _with_units(instance: Instance, pods: Collection[Key]) -> frozenset[Key]:
     going, wider = frozenset[Key](), frozenset(pods)
     while wider != going:
         going = wider
-        alone = _groups_alone(instance, going)
+        alone = groups_alone(instance, going)
         bound = tuple(key for key in going if instance.pods[key].state is PodState.BOUND)
         units = Disruption(alone, Placement(evictions=bound)).units
         wider = going.union(*(unit.pods for unit in units))
     return going
 
 
-def _groups_alone(instance: Instance, pods: Collection[Key]) -> Instance:
-    named = {instance.pods[key].group for key in pods}
-    groups = {key: group for key, group in instance.groups.items() if key in named}
-    near = {key for group in groups.values() for key in (*group.bound, *group.pending)}.union(pods)
-    return replace(instance, pods={key: instance.pods[key] for key in sorted(near)}, groups=groups)
-
-
 def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:
     """Give the instance in which so many pods wait, each in a domain of a tier that is empty but for it.
 
-    Parameters
-    ----------
-    instance
-        In which nothing waits.
-    tier, count
-        Which domains, and how many.
-
-    Returns
-    -------
-    Instance
-        Nodes have labels in it by which domains are told apart, DaemonSet and terminating pods one by which those are
-        who need not go. A domain in which room is held for somebody cannot be empty. One of which no node takes pods
-        can: there a node does that has a taint, which the waiting pods alone tolerate.
+    Nodes have labels in it by which domains are told apart, DaemonSet and terminating pods one by which those are who
+    need not go. A domain in which room is held for somebody cannot be empty. One of which no node takes pods can: there
+    a node does that has a taint, which the waiting pods alone tolerate.
     """
     domain_of, nodes = _domain_of(instance, tier), dict(instance.nodes)
     for name, domain in domain_of.items():
@@ -361,7 +322,6 @@ def _takes_pods(node: Node) -> bool:
 
 
 def _opened(node: Node) -> Node:
-    """A node that takes pods, though none that does not tolerate everything."""
     taints = (*node.taints, Taint(_DOMAIN, "", "NoSchedule"))
     return node if _takes_pods(node) else replace(node, ready=True, unschedulable=False, taints=taints)
 

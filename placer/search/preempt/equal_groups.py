@@ -25,14 +25,7 @@ _NOTHING: _Price = (0, Fraction(0))
 def least_for_equal(instance: Instance, groups: Sequence[Group], search: DomainSearch) -> Score | None:
     """Say what is moved at least where some groups are all admitted; None: they are not equal, or may be anywhere.
 
-    Parameters
-    ----------
-    instance
-        In which they wait.
-    groups
-        They, at least one.
-    search
-        The search for the first of them.
+    ``search``: for the first of them.
     """
     if len({alike(instance, group) for group in groups}) > 1 or not search.confined or groups[0].bound:
         return None

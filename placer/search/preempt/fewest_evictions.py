@@ -6,21 +6,23 @@ that, so the rest has to be evicted. The cheapest share of it, by weight, is a b
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
+from placer.arrays.symmetry import grouped
 from placer.base.quantity import Resources
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.placement import LOSSES, Score, Value
+from placer.search.preempt.knapsack import cheapest_share
 from placer.search.preempt.lifting import least_priorities, may_be_disturbed
 
-__all__ = ["least_evicted", "never_admitted"]
+__all__ = ["least_evicted", "least_needed", "never_admitted"]
 
 
 def never_admitted(instance: Instance, groups: Sequence[Group]) -> frozenset[GroupKey]:
     """Find groups that lack a resource even alone, and with everything evicted that may go for any group."""
-    needs = {group.key: _needed(group, [instance.pods[key].requests for key in group.pending]) for group in groups}
+    needs = {group.key: least_needed(instance, group) for group in groups}
     room = Counter(_free(instance, set[str]().union(*needs.values())))
     highest = max((group.priority for group in groups), default=0)
     for _, keys in () if instance.moves_only else _below(instance, highest):
@@ -30,20 +32,10 @@ def never_admitted(instance: Instance, groups: Sequence[Group]) -> frozenset[Gro
 
 
 def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
-    """Say what goes at least for all of some groups.
+    """Say what goes at least for all groups that wait; None where nothing may be evicted, or not enough.
 
-    Parameters
-    ----------
-    instance
-        In which they wait.
-    groups
-        All that wait, at least one.
-
-    Returns
-    -------
-    tuple of Value or None
-        ``evicted`` and ``evictedUnits`` of each priority that may lose something, highest first, as far as they are 0,
-        and ``evicted`` of the first that has to lose something; None where nothing may be evicted, or not enough.
+    ``evicted`` and ``evictedUnits`` of each priority that may lose something, highest first, as far as they are 0, and
+    ``evicted`` of the first that has to lose something.
     """
     if instance.moves_only or not groups:
         return None
@@ -63,17 +55,14 @@ def least_evicted(instance: Instance, groups: Sequence[Group]) -> Score | None:
 
 
 def _below(instance: Instance, highest: int) -> list[tuple[int, list[Key]]]:
-    found: dict[int, list[Key]] = defaultdict(list)
-    least = least_priorities(instance)
-    for key in may_be_disturbed(instance, highest):
-        found[least[key]].append(key)
+    found = grouped(may_be_disturbed(instance, highest), least_priorities(instance).__getitem__)
     return sorted(((priority, keys) for priority, keys in found.items() if priority < highest), reverse=True)
 
 
 def _short(instance: Instance, groups: Iterable[Group]) -> dict[str, int]:
     needs: Counter[str] = Counter()
     for group in groups:
-        needs.update(_needed(group, [instance.pods[key].requests for key in group.pending]))
+        needs.update(least_needed(instance, group))
     needs.subtract(_free(instance, needs))
     return {resource: amount for resource, amount in needs.items() if amount > 0}
 
@@ -87,7 +76,9 @@ def _free(instance: Instance, resources: Iterable[str]) -> dict[str, int]:
     return free
 
 
-def _needed(group: Group, pods: Sequence[Resources]) -> dict[str, int]:
+def least_needed(instance: Instance, group: Group) -> dict[str, int]:
+    """The least of each resource with which a group is ready."""
+    pods = [instance.pods[key].requests for key in group.pending]
     resources = {resource for requests in pods for resource in requests}
     return {resource: sum(sorted(each[resource] for each in pods)[: group.need]) for resource in resources}
 
@@ -98,19 +89,12 @@ def _less(short: Mapping[str, int], pods: Sequence[Resources]) -> dict[str, int]
 
 
 def _least(instance: Instance, keys: Sequence[Key], short: dict[str, int]) -> int | None:
-    """The least weight of some pods that have so much of each resource together; None: they have not so much."""
     weights = instance.weights_of(instance.pods[key] for key in keys)
     most = Fraction(0)
     for resource, amount in short.items():
-        total = Fraction(0)
         pods = ((weights[key], instance.pods[key].requests[resource]) for key in keys)
-        for weight, held in sorted((each for each in pods if each[1]), key=lambda each: Fraction(*each)):
-            share = min(amount, held)
-            total += Fraction(weight * share, held)
-            amount -= share
-            if not amount:
-                break
-        if amount:
+        total, left = cheapest_share(sorted((Fraction(weight, held), held) for weight, held in pods if held), amount)
+        if left > 0:
             return None
         most = max(most, total)
     return -(-most.numerator // most.denominator)

@@ -165,7 +165,6 @@ def _by_greedy(
 
 
 def _moved(units: Iterable[frozenset[Key]], most: int | None) -> frozenset[Key]:
-    """The pods of units that are moved, of which there are no more than so many; None: there is no limit."""
     found = frozenset[Key]()
     for unit in units:
         if most is None or len(found) + len(unit) <= most:

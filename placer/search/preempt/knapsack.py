@@ -1,28 +1,19 @@
-"""The most that a domain gains by evictions of no more than so much in all: a knapsack of units."""
+"""Knapsacks of evictions: the most that a domain gains by no more than so much in all, and the cheapest share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Victim", "most_gained"]
+__all__ = ["Victim", "cheapest_share", "most_gained"]
 
 #: Sums that are told apart; with more of them what is gained is only said to be no more than what it may cost.
 MOST_SUMS = 2000
 
 
 class Victim(NamedTuple):
-    """What goes as one.
-
-    Parameters
-    ----------
-    weight
-        Of all that goes with it, wherever it is.
-    gain
-        Of what of it goes in the domain.
-    units
-        How many units it counts as, at least.
-    """
+    """The weight of all that goes as one, that of its part in the domain, and how many units it counts as at least."""
 
     weight: int
     gain: int
@@ -30,15 +21,7 @@ class Victim(NamedTuple):
 
 
 def most_gained(items: Sequence[Victim], weight: int, units: int) -> int:
-    """Say how much is gained at most.
-
-    Parameters
-    ----------
-    items
-        What may go.
-    weight, units
-        How much may go in all, and as how many units.
-    """
+    """Say how much is gained at most where so much may go in all, as so many units."""
     fitting = sorted(item for item in items if item.weight <= weight and item.units <= units)
     best = {(0, 0): 0}
     for item in fitting:
@@ -48,6 +31,20 @@ def most_gained(items: Sequence[Victim], weight: int, units: int) -> int:
         if len(best) > MOST_SUMS:
             return min(weight, sum(each.gain for each in fitting))
     return max(best.values())
+
+
+def cheapest_share(priced: Iterable[tuple[Fraction, int]], amount: int) -> tuple[Fraction, int]:
+    """The least weight whose going leaves so much, and what of it there is not.
+
+    ``priced``: weight per unit of a resource, and how much is held, cheapest first.
+    """
+    total = Fraction(0)
+    for price, held in priced:
+        if amount <= 0:
+            break
+        total += price * min(amount, held)
+        amount -= held
+    return total, amount
 
 
 def _with(item: Victim, best: Mapping[tuple[int, int], int]) -> list[tuple[int, int, int]]:

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
+from placer.arrays.symmetry import grouped
 from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.instance import DisruptionBudget
@@ -56,18 +57,10 @@ Part = TypeVar("Part", Group, SubGroup)
 
 
 class LiftedPart(NamedTuple):
-    """Pods of a group that go together where fewer than ``least`` of them stay.
+    """Pods of a group that may be disturbed, and go together where fewer than ``least`` of them stay; 0: each alone.
 
-    Parameters
-    ----------
-    pods
-        Those that may be disturbed.
-    least
-        How many of them stay, if any does; 0: each goes alone.
-    policy
-        Of the subgroup that they are; -1: of none that is ready.
-    whole
-        Whether all of them may go; else some of the subgroup stay for certain.
+    ``policy``: of the subgroup that they are; -1: of none that is ready. ``whole``: all of them may go; else some of
+    the subgroup stay for certain.
     """
 
     pods: tuple[Key, ...]
@@ -77,23 +70,13 @@ class LiftedPart(NamedTuple):
 
 
 class LiftedGroup(NamedTuple):
-    """A group of which something may be disturbed.
+    """A group of which something may be disturbed: ``parts``, its subgroups, and its pods in none.
 
-    Parameters
-    ----------
-    priority
-        Of the unit that it is where it goes as a whole.
-    parts
-        Its subgroups, and its pods in none.
-    whole
-        Whether it goes as a whole where too few stay; else some of its pods stay for certain, or it needs none.
-    least, by_role, by_policy
-        How many of its pods stay, in all and per role, and how many subgroups per policy, if it does not go as a whole.
-    unit_size
-        How many of the pods that go alone are one unit at most: 1, unless they stand for groups.
-    waits_as
-        A group that waits for more pods: what runs of it stays as part of it where it is admitted, else as a copy with
-        :data:`IDLE` behind its name; None: it is ready.
+    ``priority``: of the unit that it is where it goes as a whole. ``whole``: it goes so where too few stay; else some
+    of its pods stay for certain, or it needs none. ``least``, ``by_role``, ``by_policy``: how many of its pods stay, in
+    all and per role, and how many subgroups per policy, if it does not go as a whole. ``unit_size``: how many of the
+    pods that go alone are one unit at most: 1, unless they stand for groups. ``waits_as``: a group that waits for more
+    pods: what runs of it stays as part of it where it is admitted, else as a copy with :data:`IDLE` behind its name.
     """
 
     priority: int
@@ -113,18 +96,10 @@ class LiftedGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Lifted:
-    """What may be disturbed, and the instance in which it waits.
+    """``groups`` of which something may be disturbed, and the ``instance`` in which that waits.
 
-    Parameters
-    ----------
-    instance
-        The one in which it waits, under its name to stay and under its name and :data:`MOVED` to be moved.
-    groups
-        What may be disturbed, group by group.
-    complete
-        Whether nothing was left out that could be disturbed: only then is a bound one.
-    last
-        Name of the last value that is decided; empty: all are.
+    It waits under its name to stay, and under its name and :data:`MOVED` to be moved. ``complete``: nothing was left
+    out that could be disturbed: only then is a bound one. ``last``: the last value that is decided; empty: all are.
     """
 
     before: Instance
@@ -233,7 +208,6 @@ def _highest_of_queues(instance: Instance) -> dict[str, int]:
 
 
 def _kept(instance: Instance, allowed: Mapping[Key, None]) -> set[Key]:
-    """Those of some pods that cannot go since others that would have to go with them may not."""
     limited = frozenset[Key]().union(*(_counted(instance, budget) for budget in instance.budgets))
     unsure = limited.union(*(_beside(group, limited, allowed) for group in instance.groups.values()))
     return {key for key in unsure & allowed.keys() if not _may_go(instance, key, allowed)}
@@ -293,21 +267,10 @@ def marked(constraints: Constraints, *marks: object) -> Constraints:
 def lift(
     instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int] = MappingProxyType({})
 ) -> Lifted:
-    """Let everything wait that may be disturbed.
+    """Let everything wait that may be disturbed (:func:`may_be_disturbed`).
 
-    Parameters
-    ----------
-    instance
-        As it is.
-    candidates
-        Pods that may be disturbed (:func:`may_be_disturbed`).
-    unit_sizes
-        Pods that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
-
-    Returns
-    -------
-    Lifted
-        What breaks rules where it stands stays as it is, and so does what no rule can be asked of.
+    What breaks rules where it stands stays as it is, and so does what no rule can be asked of. ``unit_sizes``: pods
+    that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
     """
     left, complete = set(candidates), True
     for _ in range(_ROUNDS):
@@ -322,7 +285,6 @@ def lift(
 
 
 def _in_trouble(lifted: Lifted) -> set[Key]:
-    """Pods that cannot be said to stay where they are, since they break a rule there by themselves."""
     dense, before = lifted.dense, lifted.before
     trouble = {key for key in lifted.pods if key not in dense.class_of}
     if trouble:
@@ -409,7 +371,6 @@ class _Lifter:
             self._unready(group, keys)
 
     def _lone(self, name: GroupKey, keys: list[Key]) -> None:
-        """Pods in no group, all of one priority: each goes alone unless told, and equal ones are counted."""
         priority, size = self.before.pods[keys[0]].unit_priority, self.unit_sizes.get(keys[0], 1)
         pending = [each for key in keys for each in self._wait(key, name, move=True)]
         self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))
@@ -475,9 +436,7 @@ class _Lifter:
     def _parts(
         self, group: Group, left: Group, keys: Iterable[Key], stuck: Collection[Key]
     ) -> tuple[tuple[LiftedPart, ...], dict[int, int]]:
-        by_part: dict[int | None, list[Key]] = defaultdict(list)
-        for key in sorted(keys):
-            by_part[self.before.pods[key].sub_group].append(key)
+        by_part = grouped(sorted(keys), lambda key: self.before.pods[key].sub_group)
         parts, ready = [], defaultdict[int, int](int)
         for index, sub in enumerate(left.sub_groups):
             policy, pods = group.policies[sub.policy], tuple(by_part.pop(index, ()))
@@ -507,7 +466,6 @@ class _Lifter:
         self.lifted_groups.append(self._as_one(keys))
 
     def _beyond_limits(self, group: Group) -> bool:
-        """Whether what runs spans more than C7 allows already."""
         tree = self.before.topology
         scopes = [(group.topology, group.bound)]
         scopes += [(group.policies[part.policy].topology, part.bound) for part in group.sub_groups]

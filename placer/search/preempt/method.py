@@ -54,21 +54,10 @@ UNIT_ROUNDS = 60
 def search(
     instance: Instance, first: Placement | None, options: SearchOptions, emit: Callable[[Carried | Known], None]
 ) -> str:
-    """Look for the placement that disturbs least.
+    """Look for the placement that disturbs least; ``finished``, or ``time`` where that ended it.
 
-    Parameters
-    ----------
-    first
-        A placement that keeps the rules, to start from; None: what is found first is told, too.
-    options
-        Seconds, seed and threads.
-    emit
-        Told every placement that is better than those before it, and what is known about all.
-
-    Returns
-    -------
-    str
-        ``finished``, or ``time`` where that ended it.
+    ``first``: a placement that keeps the rules, to start from; None: what is found first is emitted, too. ``emit`` gets
+    every placement that is better than those before it, and what is known about all.
     """
     return _Search(instance, first, options, emit).run()
 
@@ -82,7 +71,7 @@ class _Search:
         emit: Callable[[Carried | Known], None],
     ) -> None:
         self.instance, self.options, self.emit = instance, options, emit
-        self.deadline = Deadline.within(options.seconds)
+        self.deadline = options.deadline
         self.best = Best(instance, first)
 
     def run(self) -> str:
@@ -144,7 +133,6 @@ class _Search:
         return plan_to(self.instance, state, disturbed)
 
     def _by_units(self, kept: Placement, lacking: Sequence[Group]) -> None:
-        """Construct again and again, where some units that go in the best plan do not."""
         until, source = self.deadline.part(UNITS_SHARE), random.Random(self.options.seed)
         state = after(self.instance, kept, set()) if kept.bindings else self.instance
         groups = [state.groups[group.key] for group in lacking]
@@ -161,7 +149,6 @@ class _Search:
             stay, failed = (staying, 0) if better_now else (stay, failed + 1)
 
     def _rest(self) -> None:
-        """Bind what else fits once the best plan is carried out."""
         disturbed = set[Key]()
         state = after(self.instance, self.best.placement, disturbed)
         if state.pending:
@@ -189,7 +176,7 @@ class _Search:
                 self.offer("domains", (found,))
         if alone and domains.bound is not None and len(waiting(self.instance)) == 1:
             self.emit(Known(domains.bound, "domains"))
-        return placement if domains.best is not None else None
+        return placement if domains.best.found else None
 
     def _equal(self) -> None:
         groups = waiting(self.instance)
@@ -206,8 +193,7 @@ class _Search:
         if len(groups) * len(self.instance.nodes) > MOST_VARIABLES:
             return  # each could be moved to any node
         lifted = lift(self.instance, candidates)
-        hint = _hint(lifted, self.best.placement)
-        options = replace(self.options, seconds=None if self.options.seconds is None else self.deadline.left, hint=hint)
+        options = replace(self.options, hint=_hint(lifted, self.best.placement))
         disturbing.search(lifted, options, lambda event: self._hear(lifted, event))
 
     def _hear(self, lifted: Lifted, event: Event) -> None:

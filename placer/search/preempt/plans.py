@@ -21,15 +21,7 @@ __all__ = ["plan_of", "planned"]
 
 
 def plan_of(lifted: Lifted, solution: Solution) -> Placement:
-    """Name what goes and what is bound: of equal pods the younger ones go.
-
-    Parameters
-    ----------
-    lifted
-        The instance in which all waits that may be disturbed.
-    solution
-        Of its arrays.
-    """
+    """Name what goes and what is bound: of equal pods the younger ones go."""
     targets = lifted.dense.placement(solution).node_of
     pods = lifted.before.pods
     staying = {key for key in lifted.pods if key in targets or lifted.idle.get(key) in targets}
@@ -40,7 +32,6 @@ def plan_of(lifted: Lifted, solution: Solution) -> Placement:
 
 
 def _renamed(lifted: Lifted, targets: Mapping[Key, str], gone: Iterable[Key]) -> Iterator[tuple[Key, str]]:
-    """The copies that are placed are counted, and pods that go take their places, another than their own if any."""
     class_of = lifted.dense.class_of
     places: dict[int, list[str]] = defaultdict(list)
     for key, node in targets.items():
@@ -58,14 +49,7 @@ def _renamed(lifted: Lifted, targets: Mapping[Key, str], gone: Iterable[Key]) ->
 def planned(instance: Instance, bound: Mapping[Key, str], evicted: Iterable[Key]) -> Placement:
     """Make a placement that disturbs: zones and order where kubelets align pods, and steps.
 
-    Parameters
-    ----------
-    instance
-        As it is.
-    bound
-        Pending pods and those that are moved, to their nodes, in an order in which each is admitted.
-    evicted
-        Pods that go.
+    ``bound``: pending pods and those that are moved, to their nodes, in an order in which each is admitted.
     """
     running = {key for key in bound if instance.pods[key].node is not None}
     draft = Placement(
@@ -108,7 +92,6 @@ def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> 
 
 
 def _carried_out(disruption: Disruption) -> bool:
-    """Whether steps can be taken; what comes early may be what others would have to come before (C12)."""
     instance = disruption.instance
     limited = instance.network is not None or any(queue.capability for queue in instance.queues.values())
     if not limited and not any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values()):

@@ -18,8 +18,7 @@ from placer.problem import TopologyTree
 from placer.problem.findings import Findings, counted
 from placer.topology.discovery.infiniband import discover_infiniband
 from placer.topology.discovery.slurm import discover_topology_conf, discover_topology_yaml
-from placer.topology.discovery.switches import Discovery
-from placer.topology.discovery.topograph import discover_graph
+from placer.topology.discovery.switches import Discovery, discover_graph
 
 _INFINIBAND = re.compile(r'^\s*(?:switchguid=|caguid=|(?:Switch|Ca|Rt)\s+\d+\s+")', re.MULTILINE)
 _CONF = re.compile(r"^\s*(?:SwitchName|BlockName|BlockSizes|RingName)\s*=", re.MULTILINE | re.IGNORECASE)
@@ -34,14 +33,8 @@ _FILES = ("topology.yaml", "topology.conf")
 def discover_file(path: str, nodes: Collection[str] | None = None, topology: str | None = None) -> Discovery:
     """Find the domains that a file describes; ``-`` is standard input.
 
-    ``nodes``: those that count; None: not known. ``topology``: the one that counts.
-
-    Raises
-    ------
-    BadInstance
-        Every fault of the file; it is of no format that is read; no host of it is a node.
-    UsageError
-        None of its topologies is chosen, or it has none of the name.
+    ``nodes``: those that count; None: not known. ``topology``: the one that counts, else :class:`UsageError`.
+    :class:`BadInstance`: every fault of the file; it is of no format that is read; no host of it is a node.
     """
     texts = read_texts([path])
     if len(texts) != 1:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from placer.base.errors import BadInstance, Fault
 from placer.base.text import shown
 from placer.base.words import counted
-from placer.problem import HyperNode, TopologyTree
+from placer.problem import TopologyTree
 from placer.problem.domains import natural
 from placer.problem.findings import Findings
 from placer.topology.discovery.switches import Discovery, merged_note, tree_from
@@ -218,7 +218,8 @@ class _Levels:
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
-        name = _new_name(own or self._named(switches), level, self.domains)
+        name = (own or self._named(switches))[0]
+        name = f"{name}-tier{level}" if name in self.domains else name
         hosts = self._hosts(switches) if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
@@ -236,7 +237,9 @@ def _discovery(levels: _Levels, findings: Findings, others: int) -> Discovery:
     notes += _linked_note(titles, tiers)
     if others:
         notes.append(f"{counted(others, 'channel adapter')} in hosts that are no nodes: left out")
-    tree = _with_tiers(tree_from(levels.domains), tiers)
+    tree = tree_from(levels.domains)
+    found = {name: replace(each, tier=tiers[name]) for name, each in tree.hyper_nodes.items()}
+    tree = TopologyTree(found, root_tier=1 + max(tiers.values(), default=0))
     return Discovery(tree, titles=titles, findings=findings.all(), notes=tuple(notes))
 
 
@@ -248,15 +251,3 @@ def _linked_note(titles: Mapping[str, str], tiers: Mapping[str, int]) -> Iterato
             word = "domain" if len(several) == 1 else "domains"
             told = f"{count:,} switches of level {tier} make {len(several):,} {word} by their links"
             yield f"{told}, such as {shown(titles[several[0]])}"
-
-
-def _with_tiers(tree: TopologyTree, tiers: Mapping[str, int]) -> TopologyTree:
-    made: Iterable[HyperNode] = tree.hyper_nodes.values()
-    found = {
-        each.name: HyperNode(each.name, tiers[each.name], "", each.parent, each.children, each.nodes) for each in made
-    }
-    return TopologyTree(found, root_tier=1 + max(tiers.values(), default=0))
-
-
-def _new_name(names: Sequence[str], level: int, taken: Mapping[str, object]) -> str:
-    return names[0] if names[0] not in taken else f"{names[0]}-tier{level}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from placer.base.quantity import NANO, Resources, parse
 from placer.kube.manifests import from_documents, validate
 from placer.lab.generate import Generated, NetworkOptions, generate, network
-from placer.problem.workload_sorts import ALGORITHMS, find_cycle
+from placer.problem.network_objects import ALGORITHMS, find_cycle
 from tests.examples import examples
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"

@@ -10,9 +10,8 @@ import pytest
 from placer.base.quantity import Resources
 from placer.kube.pod import PodSpec
 from placer.kube.reader import SchemaReader
-from placer.problem.numa import NumaDemand, Qos, Stage
-from placer.problem.numa.node_resource_topology import DemandPool, qos_class
-from placer.problem.numa.numa_values import is_device
+from placer.problem.node_resource_topology import DemandPool, qos_class
+from placer.problem.numa import NumaDemand, Qos, Stage, is_device
 
 READER = SchemaReader[PodSpec](PodSpec)
 FULL = {"cpu": "2", "memory": "1Gi"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.problem import Instance
-from placer.problem.numa.node_resource_topology import pod_hash, sign, xxh64
+from placer.problem.node_resource_topology import pod_hash, sign, xxh64
 from tests.support import Document, instance_of, node, pod
 
 UPDATED = "2026-01-01T12:00:00Z"

@@ -10,6 +10,7 @@ import pytest
 
 from placer.arrays import Dense, DenseNetwork, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.bounds import splits
 from placer.problem import Instance
 from placer.rules import verify
@@ -91,10 +92,10 @@ def test_every_app_group_gets_its_cheapest_split(seed: int, way: str, monkeypatc
     least = sum(enumerated(dense, assignment, app) for app in assignment.classes)
     assert len(assignment.classes) == ZONES
     if way != "split by split":
-        assert assignment.splits.cost_bound(math.inf, math.inf) == (least, True)
+        assert assignment.splits.cost_bound(Budget()) == (least, True)
     solution = interleaved(dense)
     for attempt in range(20):
-        found = assignment.proposed(solution, math.inf, attempt)
+        found = assignment.proposed(solution, Budget(), attempt)
         if found is not None:
             assert verify(instance, dense.placement(found)) == []
             solution = min(solution, found, key=lambda each: cost_of(dense, each))
@@ -112,7 +113,7 @@ def test_proposals_keep_every_rule_and_every_pod() -> None:
         solution = greedy(dense)
         assignment = AreaAssignment(dense, dense.network, random.Random(seed))
         for attempt in range(3):
-            found = assignment.proposed(solution, math.inf, attempt)
+            found = assignment.proposed(solution, Budget(), attempt)
             if found is not None:
                 proposals += 1
                 assert verify(instance, dense.placement(found)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.problem import Instance
 from placer.rules import verify
 from placer.search.decomposed.column_generation import refilled
@@ -22,7 +22,6 @@ from tests.support import instance_of, node, pod, pod_group, queue
 from tests.tiny import crowded, tiny
 
 #: Enough for every search here to end by itself; the clock never ends it.
-SECONDS, WORK = math.inf, math.inf
 
 
 #: Kinds of nodes: cpu, GiB of memory, GPUs.
@@ -91,7 +90,7 @@ def test_it_keeps_every_rule_and_what_is_not_decided() -> None:
     for seed, instance, dense, solution in starts():
         for priority in sorted({group.priority for group in dense.groups}):
             problem = make_filling_problem(dense, solution, priority)
-            found, _ = refilled(dense, solution, priority, SECONDS, WORK, 1, seed)
+            found = refilled(dense, solution, priority, Budget(), 1, seed)
             assert broken(instance, dense, found) == []
             if problem is None:
                 assert found is solution
@@ -107,14 +106,14 @@ def test_it_keeps_every_rule_and_what_is_not_decided() -> None:
 def test_it_fills_what_can_be_filled(seed: int) -> None:
     """The planted pods fit: 97 % of what they weigh is reached, from nothing."""
     dense = make_dense(drawn(seed, 14))
-    found, _ = refilled(dense, Solution(), 0, SECONDS, 0.5, 2, 0)
+    found = refilled(dense, Solution(), 0, Budget(most=0.5), 2, 0)
     planted = sum(one.weight for one in dense.classes for pod in one.pods if pod.name.startswith("planted"))
     assert score_solution(dense, found)[0] >= 0.97 * planted
 
 
 def test_one_seed_gives_one_answer() -> None:
     dense = make_dense(drawn(3, 5))
-    answers = [refilled(dense, Solution(), 0, SECONDS, 0.2, workers, 7) for workers in (1, 2, 1)]
+    answers = [refilled(dense, Solution(), 0, Budget(most=0.2), workers, 7) for workers in (1, 2, 1)]
     assert answers[0] == answers[1] == answers[2]
 
 
@@ -128,7 +127,7 @@ def test_a_queue_takes_no_more_than_its_capability() -> None:
         *(pod(f"b{number}", cpu=3) for number in range(4)),
     )
     dense = make_dense(instance)
-    found, _ = refilled(dense, Solution(), 0, SECONDS, WORK, 1, 0)
+    found = refilled(dense, Solution(), 0, Budget(), 1, 0)
     assert broken(instance, dense, found) == []
     names = sorted(pod.name for pod in dense.placement(found).node_of)
     assert [sum(name.startswith(kind) for name in names) for kind in "ab"] == [2, 4]
@@ -146,5 +145,5 @@ def test_a_higher_priority_comes_first() -> None:
         *(pod(f"low{number}", cpu=2, spec=of(0)) for number in range(4)),
     )
     dense = make_dense(instance)
-    found, _ = refilled(dense, Solution(), 10, SECONDS, WORK, 1, 0)
+    found = refilled(dense, Solution(), 10, Budget(), 1, 0)
     assert "high" in {pod.name for pod in dense.placement(found).node_of}

@@ -18,13 +18,14 @@ import pytest
 
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.lab.generate import generate
 from placer.problem.placement import MAXIMISED
 from placer.rules import verify
 from placer.search.decomposed import large_neighbourhood, search
 from placer.search.decomposed.destroy import DestroyOperators
 from placer.search.decomposed.incumbent_state import IncumbentState
-from placer.search.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, StepLimits, WorkerPool
+from placer.search.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
 from placer.search.decomposed.repairing import RepairResult, RepairTask, repair
 from placer.search.decomposed.subproblem import Subproblem, make_subproblem
 from placer.search.events import Improved, SearchOptions, SolverFault
@@ -178,10 +179,26 @@ def test_steps_keep_every_rule_and_never_lose_a_value(
                     break
 
 
-def so_many(steps: int) -> StepLimits:
+def so_many(steps: int) -> Budget:
     """Allow so many steps of a second each."""
-    left = iter(range(steps))
-    return lambda _: (600.0, 1.0) if next(left, None) is not None else None
+    return Steps(steps)
+
+
+class Steps(Budget):
+    """Over after so many looks."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.left = steps
+
+    @property
+    def over(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+    @property
+    def work(self) -> float:
+        return 1.0
 
 
 class OutOfOrder(WorkerPool):
@@ -299,7 +316,7 @@ def test_workers_that_always_die_end_the_search_with_a_reason(monkeypatch: pytes
     pool = crew_with(monkeypatch, always_aborts)
     steps = LargeNeighbourhoodSearch(dense, 0, greedy(dense), 0, random.Random(0), pool)
     with pytest.raises(SolverFault, match="cannot be carried out"):
-        steps.run(lambda _: (600.0, 1.0), lambda _: False)
+        steps.run(Budget(), lambda _: False)
     pool.close()
 
 
@@ -321,4 +338,4 @@ def test_a_fault_of_the_solver_is_not_hidden(monkeypatch: pytest.MonkeyPatch) ->
     dense = odd_sizes(60, 1)
     steps = LargeNeighbourhoodSearch(dense, 0, greedy(dense), 0, random.Random(0), WorkerPool("inline", 1))
     with pytest.raises(SolverFault, match="INFEASIBLE"):
-        steps.run(lambda _: (600.0, 1.0), lambda _: False)
+        steps.run(Budget(), lambda _: False)

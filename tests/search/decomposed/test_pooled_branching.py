@@ -19,9 +19,9 @@ from placer.problem.instance_builder import make_instance
 from placer.problem.placement import Placement
 from placer.search.decomposed.pooled_branching import BranchedSolution, branch_and_cut
 from placer.search.events import SolverFault
+from placer.search.exact.count_model import Linear
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.variables import Linear
 from tests.examples import exhaustive, seed_blocks
 from tests.search.decomposed.test_pooled_search import PLANTED
 from tests.search.decomposed.test_tree_master import criterion_of, solver
@@ -146,7 +146,7 @@ def test_the_program_allows_what_the_model_does() -> None:
     for index in range(0, len(values), max(1, len(values) // 20)):
         assert not program.allows([*values[:index], program.upper[index] + 1, *values[index + 1 :]])
         assert not program.allows([*values[:index], -1, *values[index + 1 :]])
-    count = next(iter(model.program.counts.values())).index
+    count = next(iter(model.counts.values())).index
     assert not program.allows([*values[:count], values[count] + 1, *values[count + 1 :]])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from random import Random
 
@@ -11,6 +10,7 @@ from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.kube.manifests import from_documents, validate
 from placer.lab.generate import PlantedOptions, planted
 from placer.problem.instance_builder import make_instance
@@ -57,7 +57,7 @@ def test_steps_gain_and_keep_all_rules(shape: str, name: str, seed: int, workers
         told.append(solution)
         return False
 
-    search.improved(start, lambda: (math.inf, 3 - search.spent) if search.spent < 3 else None, heard)
+    search.improved(start, Budget(most=3), heard)
     values = [score_solution(dense, each)[: criterion + 1] for each in (start, *told)]
     # The score of one told may be less than the model knows, so no more is asked.
     assert all(each[-1] <= values[0][-1] and not beats(dense, reached, each[:-1], criterion) for each in values)
@@ -76,7 +76,7 @@ def test_steps_come_to_the_optimum_of_the_whole() -> None:
         told.append(solution)
         return False
 
-    search.improved(start, lambda: (math.inf, 5 - search.spent) if search.spent < 5 else None, heard)
+    search.improved(start, Budget(most=5), heard)
     whole, one = PooledModel(dense), solver()
     whole.aim(criterion)
     whole.hint(told[-1])
@@ -98,10 +98,7 @@ def test_steps_of_one_worker_are_repeatable() -> None:
             to.append(solution)
             return False
 
-        def left(steps: PooledSearch = search) -> tuple[float, float] | None:
-            return (math.inf, 2 - steps.spent) if steps.spent < 2 else None
-
-        search.improved(start, left, heard)
+        search.improved(start, Budget(most=2), heard)
         answers.append(told)
     assert answers[0]
     assert answers[0] == answers[1]

@@ -9,6 +9,7 @@ import pytest
 
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.lab.generate import generate
 from placer.problem import SubGroupPolicy
 from placer.rules import verify
@@ -31,7 +32,7 @@ POOL = WorkerPool("inline", 1)
 
 def packed(dense: Dense, start: Solution, priority: int = 0, *, work: float = 20.0, seed: int = 0) -> Solution | None:
     """What is found from a start, without a clock; lower priorities do not stay."""
-    return relaxed_and_fixed(dense, start, priority, (), math.inf, work, 1, seed)[0]
+    return relaxed_and_fixed(dense, start, priority, (), Budget(most=work), 1, seed)
 
 
 @pytest.mark.parametrize("seeds", seed_blocks(120, 30))

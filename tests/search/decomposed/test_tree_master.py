@@ -13,6 +13,7 @@ from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import NEVER
 from placer.base.linear import ColumnSum, IntegerProgram, Row
 from placer.kube.manifests import from_documents, validate
 from placer.lab.generate import PlantedOptions, planted
@@ -77,11 +78,11 @@ def least(world: World) -> tuple[int, int]:
     """Bounds of ``locality``, and of ``span`` among the placements that reach it."""
     dense = make_dense(world.instance())
     master, criterion = TreeMaster(dense), criterion_of(dense, "locality")
-    first = master.bound(criterion, full(dense), math.inf)
+    first = master.bound(criterion, full(dense), NEVER)
     assert first is not None
     assert first.by == "master"
     values = (*full(dense)[:criterion], first.bound)
-    second = master.bound(criterion + 1, values, math.inf)
+    second = master.bound(criterion + 1, values, NEVER)
     assert second is not None
     assert second.context == values
     return first.bound, second.bound
@@ -193,7 +194,7 @@ def test_no_placement_beats_what_the_master_says(seeds: range) -> None:
         master = TreeMaster(dense)
         for hand, criterion in product(hands(dense, values, seed), range(len(dense.criteria))):
             if master.knows(criterion) and _all_placed(dense, hand, criterion):
-                bound = master.bound(criterion, hand, math.inf)
+                bound = master.bound(criterion, hand, NEVER)
                 assert bound is not None
                 assert bound.context == hand[:criterion]
                 assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
@@ -234,11 +235,11 @@ def test_the_master_agrees_with_the_exact_method(shape: str, seed: int) -> None:
     values, criterion = score_solution(dense, proved(dense)), criterion_of(dense, "locality")
     master = TreeMaster(dense)
     for each in (criterion, criterion + 1):
-        bound = master.bound(each, values, math.inf)
+        bound = master.bound(each, values, NEVER)
         assert bound is not None
         assert bound.bound <= values[each]
     for _ in range(2):
-        found = master.propose(criterion, values, math.inf, solver())
+        found = master.propose(criterion, values, NEVER, solver())
         if found is None:
             assert shape in ("odd", "running", "whole"), "where sizes divide one another layouts are found"
             continue

@@ -11,6 +11,7 @@ import pytest
 
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
 from placer.problem import Instance
 from placer.problem.placement import MAXIMISED
 from placer.problem.reading import read
@@ -108,7 +109,7 @@ def test_a_tiny_limit_never_proves_anything_false() -> None:
 
 
 def test_no_time_at_all_tells_no_solution_and_no_proof() -> None:
-    found = told(hard_to_prove(), seconds=0.0)
+    found = told(hard_to_prove(), deadline=Deadline(0.0))
     assert found.end == "time"
     assert found.solutions == ()
     assert all(bound.by in ("volume", "counting") for bound in found.bounds)

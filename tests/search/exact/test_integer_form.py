@@ -9,8 +9,8 @@ import pytest
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, IntVar
 
+from placer.search.exact.count_model import Linear, limited_solver
 from placer.search.exact.integer_form import IntegerForm, columns_of
-from placer.search.exact.variables import Linear, limited_solver
 
 #: Adds a row about two 0/1 variables and a count of 0 .. 3.
 Case = Callable[[CpModel, Sequence[IntVar]], object]

@@ -13,7 +13,6 @@ from placer.arrays.dense_builder import make_dense
 from placer.search.exact import node_sets
 from placer.search.exact.method import ExactModel
 from placer.search.exact.node_sets import make_node_sets, maximal_fillings
-from placer.search.exact.variables import decode, encode
 from placer.search.greedy.multi_start import greedy
 from tests.examples import examples
 from tests.oracle import best
@@ -76,11 +75,11 @@ def test_nodes_of_equal_fillings_are_counted_together() -> None:
 def test_a_solution_is_the_same_after_the_way_through_fillings() -> None:
     dense = make_dense(mixed().instance())
     model, solution = ExactModel(dense), greedy(dense)
-    values = encode(model.variables, solution)
-    filled = [[values[each.index] for each in fillings] for fillings in model.variables.fillings]
+    values = model.variables.encode(solution)
+    filled = [[values[each.index] for each in fillings] for fillings in model.variables.fillings.values()]
     assert sum(map(sum, filled)) == len({node for _, node in solution})
-    back = decode(model.variables, values)
-    assert sorted(back.items()) == sorted(solution.items()) or encode(model.variables, back) == values
+    back = model.variables.decode(values)
+    assert sorted(back.items()) == sorted(solution.items()) or model.variables.encode(back) == values
 
 
 @pytest.mark.parametrize("seed", range(12))

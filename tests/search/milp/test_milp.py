@@ -15,14 +15,15 @@ from ortools.sat.python.cp_model import CpModel
 from placer.answers.solving import solve
 from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
 from placer.base.errors import UsageError
 from placer.bounds import NamedBound
 from placer.problem.reading import read
 from placer.problem.result import Termination, Verdict
 from placer.search.events import Event, Improved, SearchOptions, TooLarge
 from placer.search.exact import method as exact
+from placer.search.exact.count_model import Linear, solver_form, value_at
 from placer.search.exact.integer_form import IntegerForm, columns_of
-from placer.search.exact.variables import Linear, solver_form, value_at
 from placer.search.milp import method, solvers
 from placer.search.milp.method import MilpModel
 from placer.search.milp.program import BASE, LARGEST, PulpProgram
@@ -200,7 +201,7 @@ def test_a_millisecond_proves_nothing(solver: str) -> None:
     model.start_from(None)
     ended = ask(make_solver(solver, seconds=0.001), model.program.problem)
     assert ended in (SolveStatus.FOUND, SolveStatus.NOTHING)
-    assert told(competing(), solver=solver, seconds=0.001) == ("time", [])
+    assert told(competing(), solver=solver, deadline=Deadline.within(0.001)) == ("time", [])
 
 
 def test_a_program_that_crashes_under_a_limit_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from placer.answers.solving import solve
 from placer.arrays import Dense, Solution, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
 from placer.lab.generate import generate
 from placer.problem import Instance
 from placer.rules import verify
@@ -27,7 +28,7 @@ from tests.world import World
 def aged(instance: Instance, dense: Dense, solution: Solution, seconds: float = math.inf) -> Solution:
     """What comes of it, verified; the values are what they were."""
     created = [instance.pods[each.pods[0]].created for each in dense.classes]
-    found = swap_towards_creation_order(dense, solution, created, 0, seconds)
+    found = swap_towards_creation_order(dense, solution, created, 0, Deadline.within(seconds))
     assert score_solution(dense, found) == score_solution(dense, solution)
     assert verify(instance, aligned(instance, dense.placement(found))) == []
     return found

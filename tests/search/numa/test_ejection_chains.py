@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
 
 from placer.arrays import Dense, Solution, beats, score_solution
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Budget
 from placer.lab.generate import generate
 from placer.problem import Instance
 from placer.rules import verify
@@ -53,8 +53,9 @@ def on_nodes(instance: Instance, **nodes: str) -> tuple[Dense, Solution]:
 
 def chained(instance: Instance, dense: Dense, solution: Solution, seed: int = 0, work: float = WORK) -> Solution:
     """What comes of ejection chains, verified."""
-    found, spent = place_by_ejection_chains(dense, solution, seed, work, math.inf)
-    assert spent <= work + 32 * EXCHANGE_WORK
+    budget = Budget(most=work)
+    found = place_by_ejection_chains(dense, solution, seed, budget)
+    assert budget.spent <= work + 32 * EXCHANGE_WORK
     assert dense.numa is not None
     ordered = dense.numa.ordered(found)
     assert ordered is not None

@@ -102,9 +102,9 @@ def test_domains_prove_the_least_without_the_whole_model() -> None:
     domains = DomainSearch(instance, group, NEVER)
     placements = list(domains.run())
     assert placements
-    assert domains.best is not None
+    assert domains.best.found
     assert domains.bound is not None
-    assert not better(domains.bound, disturbance(domains.best[0]))
+    assert not better(domains.bound, disturbance(domains.best.values))
 
 
 def test_nothing_goes_for_a_group_that_does_not_fit_then() -> None:

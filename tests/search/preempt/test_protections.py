@@ -59,7 +59,7 @@ def marked(seed: int, instance: Instance) -> tuple[Instance, frozenset[Key]]:
 def found_for(instance: Instance) -> Placement:
     """What the search finds in the end."""
     heard: list[Carried | Known] = []
-    search(instance, None, SearchOptions(None, None, 1, 0), heard.append)
+    search(instance, None, SearchOptions(), heard.append)
     return [each.placement for each in heard if isinstance(each, Carried)][-1]
 
 

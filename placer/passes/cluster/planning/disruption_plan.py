@@ -7,7 +7,7 @@ else any. Pods of other schedulers are protected, since those would refill their
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -15,19 +15,18 @@ from placer.kube.manifests import load
 from placer.passes.cluster.reading.guards import Guards
 from placer.passes.cluster.reading.snapshot import Identity, Snapshot
 from placer.passes.cluster.reading.views import ObjectView, PodView, read_view
-from placer.problem import GroupKey, Instance, Key, Pod, PodState
+from placer.problem import GroupKey, Instance, Key, Pod
 from placer.problem.instance_builder import make_instance
 from placer.problem.placement import Placement, Step
 from placer.problem.wanted import wanted_text
+from placer.problem.what_if import protecting
 from placer.rules import verify
 
 __all__ = [
     "DisruptionReport",
-    "keeping_room",
     "made_again",
     "only_ours",
     "owners",
-    "protecting",
     "rest_of",
     "trouble_with",
     "with_wanted",
@@ -73,16 +72,6 @@ def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instanc
     return protecting(instance, why)
 
 
-def protecting(instance: Instance, why: Mapping[Key, str]) -> Instance:
-    """The instance with some running pods protected, each for a reason, unless they were before."""
-    pods = dict(instance.pods)
-    for key, reason in why.items():
-        pod = pods.get(key)
-        if pod is not None and pod.state is PodState.BOUND and not pod.protected:
-            pods[key] = replace(pod, protected=reason)
-    return replace(instance, pods=pods)
-
-
 def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) -> Instance:
     """The instance of a snapshot with wanted objects waiting, except those that are in the cluster."""
     there = {_named(item) for item in snapshot.items} if objects else set()
@@ -96,30 +85,6 @@ def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) 
 def _named(item: bytes) -> tuple[str, Key]:
     found = read_view(item, ObjectView)
     return found.kind, found.key
-
-
-def keeping_room(
-    instance: Instance, before: Instance, pods: Mapping[Key, str], freed: Collection[str] = ()
-) -> Instance:
-    """The instance with room held for pods that do not wait in it, and without room in some domains.
-
-    Parameters
-    ----------
-    instance, before
-        Without these pods, and with them.
-    pods
-        To their nodes.
-    freed
-        HyperNodes that take nothing.
-    """
-    held = {
-        key: replace(before.pods[key], state=PodState.NOMINATED, node=node, group=None) for key, node in pods.items()
-    }
-    closed = {name for name in instance.nodes if not frozenset(freed).isdisjoint(instance.topology.path(name))}
-    nodes = {
-        name: replace(each, unschedulable=name in closed or each.unschedulable) for name, each in instance.nodes.items()
-    }
-    return replace(instance, pods=dict(sorted({**instance.pods, **held}.items())), nodes=nodes)
 
 
 def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Placement:

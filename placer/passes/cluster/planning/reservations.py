@@ -27,7 +27,7 @@ from placer.problem import GroupKey, Instance, Key, PodState
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement
 from placer.problem.result import Reason, Result
-from placer.problem.what_if import without
+from placer.problem.what_if import elastic, without
 from placer.rules import verify
 from placer.search.numa.binding_order import aligned
 
@@ -214,7 +214,7 @@ def _room(
         return {}, {}
     left = outcome.carried_out()
     alone = without(left, {pod.key for pod in left.pending if pod.group not in short})
-    placement = decide(_elastic(alone, short)).placement or Placement()
+    placement = decide(elastic(alone, short)).placement or Placement()
     short = _short(Outcome(alone, placement), short)  # where all has room after all, whoever decides finds it
     held = {pod: node for pod, node in placement.node_of.items() if alone.pods[pod].group in short}
     return held, {key: reason for key, reason in first.reasons.items() if key in short}
@@ -223,12 +223,3 @@ def _room(
 def _short(outcome: Outcome, gangs: Collection[GroupKey]) -> set[GroupKey]:
     groups = outcome.instance.groups
     return {key for key in gangs if key in groups and not outcome.ready(groups[key])}
-
-
-def _elastic(instance: Instance, gangs: Collection[GroupKey]) -> Instance:
-    changed = {}
-    for key in gangs:
-        group = instance.groups[key]
-        policies = tuple(replace(each, size=1, min_sub_groups=0) for each in group.policies)
-        changed[key] = replace(group, min_member=group.placed_before, min_task_member={}, policies=policies)
-    return replace(instance, groups={**instance.groups, **changed})

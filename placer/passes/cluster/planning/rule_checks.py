@@ -26,9 +26,9 @@ from placer.passes.cluster.planning.binding_plan import PlannedBinding
 from placer.problem import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.problem.instance_builder import make_instance
 from placer.problem.neighbours import PodSelector
-from placer.problem.network_topologies import areas_of
+from placer.problem.network_objects import areas_of
+from placer.problem.node_resource_topology import DemandPool
 from placer.problem.numa import NumaDemand, aligns
-from placer.problem.numa.node_resource_topology import DemandPool
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.pod_index import PodIndex

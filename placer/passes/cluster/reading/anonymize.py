@@ -28,8 +28,8 @@ from placer.problem.gpus import is_gpu
 from placer.problem.instance import ANY_SCHEDULER, Instance
 from placer.problem.instance_builder import make_instance
 from placer.problem.neighbour_demand import DOMAIN_ANNOTATIONS
-from placer.problem.network_topologies import NETPERF_COSTS
-from placer.problem.numa.node_resource_topology import UPDATED, is_known_setting
+from placer.problem.network_objects import NETPERF_COSTS
+from placer.problem.node_resource_topology import UPDATED, is_known_setting
 from placer.problem.queues import NAMESPACES
 from placer.problem.tier_tree import names_found, pattern_error
 from placer.problem.unsupported import SAFE_SYSCTLS

@@ -24,7 +24,7 @@ from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, schema_c
 from placer.passes.cluster.reading.views import ListMetadata, MetadataView, ObjectView, Page, read_view
 from placer.problem.gangs import GROUP_ANNOTATIONS, GROUP_LABELS
 from placer.problem.neighbour_demand import EXCLUSIVE_ANNOTATIONS
-from placer.problem.numa.node_resource_topology import UPDATED
+from placer.problem.node_resource_topology import UPDATED
 
 __all__ = ["ListReader", "essence", "is_kept", "is_of_kind", "list_reader", "readable", "unreadable", "within_bytes"]
 

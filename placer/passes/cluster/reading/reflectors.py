@@ -18,7 +18,7 @@ from placer.passes.cluster.reading.served_kinds import ServedKinds
 from placer.passes.cluster.reading.snapshot import whole_kind
 from placer.passes.cluster.reading.views import ObjectView, read_view
 from placer.passes.cluster.reading.watch import NUDGE, Watch
-from placer.problem.kept_pods import KeptFacts
+from placer.problem.instance_builder import KeptFacts
 
 __all__ = ["Changed", "Heard", "Reflectors"]
 

@@ -35,8 +35,7 @@ from placer.passes.cluster.reading.paths import is_name, segment
 from placer.passes.cluster.reading.served_kinds import ServedKinds, referred
 from placer.passes.cluster.reading.views import ObjectView, PodView, TopologyView, read_view
 from placer.problem import Key
-from placer.problem.instance_builder import read_nodes
-from placer.problem.kept_pods import KeptFacts
+from placer.problem.instance_builder import KeptFacts, read_nodes
 from placer.problem.pod_states import HOLD_GATE
 
 __all__ = [

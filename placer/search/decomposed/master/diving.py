@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from placer.base.deadline import Deadline
 from placer.base.linear import ColumnSum
 from placer.search.decomposed.master.measured import EqualBlocks, MeasuredInstance
 from placer.search.decomposed.master.program import CommonDomain, Key, MasterProgram, blocks_of
@@ -33,28 +34,26 @@ TRIED = 3
 HomeLayout = tuple[dict[int, Home], dict[int, Home]]
 
 
-def dive(
-    measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
-) -> HomeLayout | None:
+def dive(measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, deadline: Deadline) -> HomeLayout | None:
     """Find a layout that reaches the targets, or one that is as near as it comes; None: no time, or a block stays
     empty.
 
     ``targets``: limits without ``MeasuredInstance.standing``, the first ones count more. Another ``attempt`` leads to
     another layout; after the first one leaves are looked at one by one: slower, with less ``span``.
     """
-    return _Dive(measured, targets, attempt, left).layout()
+    return _Dive(measured, targets, attempt, deadline).layout()
 
 
 class _Dive:
     def __init__(
-        self, measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
+        self, measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, deadline: Deadline
     ) -> None:
-        self.measured, self.left, self.begin = measured, left, left()
+        self.measured, self.deadline, self.begin = measured, deadline, deadline.left
         self.aims = dict(targets)
         self.worth = _worth(measured, attempt)
         self.by_leaf = bool(attempt) and "span" in targets
         self.named: list[EqualBlocks] = []
-        self.rest = measured.units()
+        self.rest = measured.equal_blocks()
         self.known: dict[Key, int] = {}
 
     def layout(self) -> HomeLayout | None:
@@ -79,13 +78,13 @@ class _Dive:
     def _filled(self, unit: EqualBlocks) -> dict[Key, int] | None:
         cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= 8
         master = MasterProgram(self.measured, [*self.named, unit, *self.rest], self.known, unit if cut else None)
-        share = max(1.0, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
+        share = max(1.0, 2 * self.deadline.left / (len(self.measured.blocks) - len(self.named)))
         whole = {*([] if self.rest else master.columns.values()), *master.whole(unit)}
-        point = _fill(master, _large(master, unit, self.worth), whole, self.aims, (share, self.left))
+        point = _fill(master, _large(master, unit, self.worth), whole, self.aims, share, self.deadline)
         return None if point is None else {key: round(point[column]) for key, column in master.columns.items()}
 
     def _hopeless(self) -> bool:
-        pace = self.begin - self.left()
+        pace = self.begin - self.deadline.left
         return len(self.named) == TRIED and pace * len(self.measured.blocks) > 3 * TRIED * self.begin
 
 
@@ -94,26 +93,25 @@ def _fill(
     large: ColumnSum,
     whole: Collection[int],
     aims: dict[str, int],
-    seconds: tuple[float, Callable[[], float]],
+    share: float,
+    deadline: Deadline,
 ) -> list[float] | None:
     rows, first = len(master.program.rows), next(iter(aims))
-    share, left = seconds
     for part, more in GIVING_UP:
         for name, most in aims.items():
             master.program.at_most(master.value(name), most + (-(-part * most // 1000) if name == first else more))
-        found = master.program.point(large, whole, min(share, left()), nodes=1000, gap=0.3)
+        found = master.program.point(large, whole, min(share, deadline.left), nodes=1000, gap=0.3)
         if found is not None:
             values = {name: math.ceil(master.value(name).at(found.__getitem__) - 1e-6) for name in aims}
             aims.update({name: max(most, values[name]) for name, most in aims.items()})
             return found
-        if left() <= 0:
+        if deadline.over:
             break
         del master.program.rows[rows:]
     return None
 
 
 def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> ColumnSum:
-    """Things that lie in the block as a whole, negative, by the square of their volume."""
     total = ColumnSum()
     for key, column in master.columns.items():
         spot = key[-1]
@@ -156,7 +154,6 @@ def _layout(measured: MeasuredInstance, values: Mapping[Key, int]) -> HomeLayout
 
 
 def _spots(values: Mapping[Key, int], prefix: tuple[object, ...]) -> list[CommonDomain]:
-    """A spot per thing, from the columns whose key is the prefix and a spot."""
     found: list[CommonDomain] = []
     for key, value in values.items():
         if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):

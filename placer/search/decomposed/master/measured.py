@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import gcd
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from placer.arrays import Dense
 from placer.arrays.model import IntArray
 from placer.arrays.symmetry import grouped
-from placer.search.exact.variables import fewest_rooms
+from placer.search.exact.count_model import fewest_rooms
 
 __all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
 
@@ -89,10 +90,7 @@ class MeasuredInstance:
     @cached_property
     def leaves(self) -> dict[int, list[int]]:
         """Block to its leaves."""
-        tree, found = self.dense.domains, defaultdict(list)
-        for leaf in np.unique(self.dense.leaf):
-            found[int(tree.parent[leaf])].append(int(leaf))
-        return dict(found)
+        return grouped(np.unique(self.dense.leaf).tolist(), lambda leaf: int(self.dense.domains.parent[leaf]))
 
     def subs_of(self, kind: int) -> dict[int, list[list[int]]]:
         """Group of a kind to its subgroups, per part of the kind."""
@@ -105,12 +103,7 @@ class MeasuredInstance:
             found[group] = list(by_part.values())
         return found
 
-    def inside(self, inner: int, outer: int) -> bool:
-        """Whether a domain holds all nodes of another."""
-        tree = self.dense.domains
-        return bool(tree.begin[outer] <= tree.begin[inner] and tree.end[inner] <= tree.end[outer])
-
-    def units(self) -> list[EqualBlocks]:
+    def equal_blocks(self) -> list[EqualBlocks]:
         """Equal blocks under one domain together."""
 
         def signature(block: int) -> tuple[int, tuple[int, ...]]:
@@ -129,17 +122,18 @@ class MeasuredInstance:
     def fewest(self, volume: int, domain: int) -> int:
         """Fewest leaves of a domain that hold so many pieces: the largest first."""
         assert self.dense.domains.tier[domain] > self.leaf_tier
-        leaves = (leaf for each in self.leaves.values() for leaf in each if self.inside(leaf, domain))
-        return fewest_rooms((int(self.room[leaf]) for leaf in leaves), volume)
+        return fewest_rooms(self._rooms_in(domain), volume)
+
+    def _rooms_in(self, domain: int) -> list[int]:
+        leaves, within = chain.from_iterable(self.leaves.values()), self.dense.domains.within
+        return [int(self.room[leaf]) for leaf in leaves if within(leaf, domain)]
 
     def bins(self, kind: int, domain: int) -> int:
         """Least number of leaves for the subgroups of a group, if each lies in one of them.
 
         Of subgroups of more than 1 / (n + 1) of a leaf, no leaf holds more than n.
         """
-        room = max(
-            int(self.room[leaf]) for leaves in self.leaves.values() for leaf in leaves if self.inside(leaf, domain)
-        )
+        room = max(self._rooms_in(domain))
         found, parts = 0, self.kinds[kind].parts
         for fitting in {room // part.volume for part, _ in parts if 0 < part.volume <= room}:
             large = sum(count for part, count in parts if part.volume <= room < part.volume * (fitting + 1))
@@ -257,7 +251,6 @@ class _Measurer:
         return MeasuredScope(limit, one.wanted, pods, volume, sizes)
 
     def _least(self, scope: int) -> int:
-        """Least pods times tier: the tier of running pods, else the lowest one."""
         one, tree = self.dense.scopes[scope], self.dense.domains
         if not one.wanted:
             return 0

@@ -163,10 +163,9 @@ class MasterProgram:
     def _within(self, spot: CommonDomain, outer: CommonDomain) -> bool:
         if outer.level < 2:
             return spot.level <= outer.level and spot.domains == outer.domains
-        return self.measured.inside(spot.domains[0], outer.domains[0])
+        return self.measured.dense.domains.within(spot.domains[0], outer.domains[0])
 
     def _column(self, key: Key, most: int) -> int | None:
-        """None where it is known to be 0."""
         known = self.known.get(key)
         if blocks_of(key) in self.settled and not known:
             return None
@@ -268,7 +267,7 @@ class MasterProgram:
             here = self._above[domain, size]
             total = ColumnSum(list(here.variables), [-each for each in here.coefficients])
             for unit in self.units:
-                if self.measured.inside(unit.blocks[0], domain):
+                if self.measured.dense.domains.within(unit.blocks[0], domain):
                     share = self._column((domain, size, unit.blocks), unit.room * len(unit.blocks) // size)
                     if share is not None:
                         self._beside[unit.blocks][size].add(1, share)
@@ -325,7 +324,6 @@ class MasterProgram:
     def _cut_groups(
         self, number: int, spot: CommonDomain, groups: int, leaves: Sequence[tuple[ArcFlow, dict[int, ColumnSum]]]
     ) -> None:
-        """``leaves`` has the pods next to the items of each leaf."""
         kind = self.measured.kinds[number]
         touched = ColumnSum().add(-self._leaves(kind.whole, spot), groups)
         pods = {size: ColumnSum().add(-count, groups) for size, count in kind.loose if size}

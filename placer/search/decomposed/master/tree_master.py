@@ -5,7 +5,6 @@ The placement comes from the exact model, with every home given except the leaf 
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -14,6 +13,7 @@ from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, LinearExpr
 
 from placer.arrays import Dense, Solution
+from placer.base.deadline import Deadline
 from placer.bounds import NamedBound
 from placer.search.decomposed.master.diving import Home, HomeLayout, dive
 from placer.search.decomposed.master.measured import MeasuredInstance, measure_instance
@@ -73,7 +73,7 @@ def _named(dense: Dense, domain: int) -> Home:
 
 def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | None:
     """The home, else the smallest known domain that holds it: where only the limit counts, there is no other."""
-    above = ((domain, False) for domain in model.variables.path(home[0]))
+    above = ((domain, False) for domain in model.variables.paths[home[0]])
     return next((each for each in (home, *above) if each in known), None)
 
 
@@ -94,36 +94,36 @@ class TreeMaster:
     @cached_property
     def sees_equal_blocks(self) -> bool:
         """Whether some domains right above leaves are equal, so that counting them together tells more than naming."""
-        return self.measured is not None and len(self.measured.units()) < len(self.measured.blocks)
+        return self.measured is not None and len(self.measured.equal_blocks()) < len(self.measured.blocks)
 
     def knows(self, criterion: int) -> bool:
         """Whether it has an answer for a value."""
         return self.measured is not None and self.dense.criteria[criterion][0] in NAMES
 
-    def bound(self, criterion: int, values: Sequence[int], seconds: float) -> NamedBound | None:
+    def bound(self, criterion: int, values: Sequence[int], deadline: Deadline) -> NamedBound | None:
         """Bound a value among the placements that equal ``values`` on those before it and place everything; None: no
         bound.
         """
         context = tuple(values[:criterion])
         if (criterion, context) not in self._bounds:
-            least = self._least(criterion, values, seconds)
+            least = self._least(criterion, values, deadline)
             self._bounds[criterion, context] = (
                 None if least is None else NamedBound(criterion, least, "master", context)
             )
         return self._bounds[criterion, context]
 
-    def _least(self, criterion: int, values: Sequence[int], seconds: float) -> int | None:
+    def _least(self, criterion: int, values: Sequence[int], deadline: Deadline) -> int | None:
         name = self.dense.criteria[criterion][0]
         if self.measured is None or name not in NAMES:
             return None
         try:
-            master = MasterProgram(self.measured, self.measured.units())
+            master = MasterProgram(self.measured, self.measured.equal_blocks())
         except TooLarge:
             self.measured = None
             return None
         for before, most in self._targets(criterion, values).items():
             master.program.at_most(master.value(before), most)
-        least = master.program.minimum(master.value(name), seconds)
+        least = master.program.minimum(master.value(name), deadline.left)
         return None if least is None else least + self.measured.standing[NAMES.index(name)]
 
     def _targets(self, criterion: int, values: Sequence[int]) -> dict[str, int]:
@@ -133,28 +133,25 @@ class TreeMaster:
         return {name: value - standing[name] for (name, _), value in pairs if name in NAMES}
 
     def propose(
-        self, criterion: int, values: Sequence[int], seconds: float, solver: cp_model.CpSolver
+        self, criterion: int, values: Sequence[int], deadline: Deadline, solver: cp_model.CpSolver
     ) -> Solution | None:
         """Look for a placement that is as good as the bound, on this value and the next one of the tree.
 
-        :meth:`bound` must have been asked; ``seconds`` are without the time of the solver.
+        :meth:`bound` must have been asked; ``deadline`` is without the time of the solver.
         """
         bound = self._bounds.get((criterion, tuple(values[:criterion])))
         if self.measured is None or bound is None or self.fruitless >= 2:
             return None
-        end = time.monotonic() + seconds
-
-        def left() -> float:
-            return end - time.monotonic()
-
         reached = (*values[:criterion], bound.bound)
         targets, last = self._targets(criterion + 1, reached), criterion
         if criterion + 1 < len(self.dense.criteria) and self.dense.criteria[criterion + 1][0] in NAMES:
-            further = self.bound(criterion + 1, reached, left())
+            further = self.bound(criterion + 1, reached, deadline)
             if further is not None:
                 targets, last = self._targets(criterion + 2, (*reached, further.bound)), criterion + 1
-        layout = dive(self.measured, targets, self.attempts, left)
+        layout = dive(self.measured, targets, self.attempts, deadline)
         self.attempts += 1
-        found = None if layout is None or left() <= 0 else place(self.dense, layout, values, last, solver, left())
+        found = (
+            None if layout is None or deadline.over else place(self.dense, layout, values, last, solver, deadline.left)
+        )
         self.fruitless = self.fruitless + 1 if found is None else 0
         return found

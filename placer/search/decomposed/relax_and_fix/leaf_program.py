@@ -17,6 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, LinearExpr
 
+from placer.arrays.symmetry import grouped
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Content,
@@ -26,7 +27,7 @@ from placer.search.decomposed.relax_and_fix.packing_problem import (
     PackedGang,
 )
 from placer.search.decomposed.relax_and_fix.packing_state import PackingState
-from placer.search.exact.variables import Linear, limited_solver, solver_form
+from placer.search.exact.count_model import Linear, limited_solver, solver_form
 
 __all__ = ["PackingProgram"]
 
@@ -36,7 +37,6 @@ Rows: TypeAlias = defaultdict[int, Linear]
 
 
 def _add(rows: Rows, content: Iterable[tuple[int, int]], column: IntVar | None) -> None:
-    """Add pods by shape to rows, as often as a variable says where there is one."""
     for shape, count in content:
         if column is None:
             rows[shape].constant += count
@@ -63,7 +63,7 @@ class PackingProgram:
         self._blamed = blamed or {}
         self.state, self.gangs, self.leaves = state, gangs, tuple(leaves)
         self.model = cp_model.CpModel()
-        self._problem = state.problem
+        self._problem, self._within = state.problem, state.problem.dense.domains.within
         self._left = self._items_left()
         self._homes = {part.scope: self._open_homes(part) for gang in gangs for part in gang.homed}
         self._home = self._home_choices(optional)
@@ -106,10 +106,7 @@ class PackingProgram:
 
     def _pool(self) -> None:
         apart = {node for leaf in self.leaves for node in self._problem.leaves[leaf]}
-        nodes: dict[int, list[int]] = defaultdict(list)
-        for node in self.state.kind_of:
-            if node not in apart:
-                nodes[int(self._region[node])].append(node)
+        nodes = grouped((node for node in self.state.kind_of if node not in apart), self._region.tolist().__getitem__)
         for region in sorted(nodes):
             self._fill(region, nodes[region], self._in_region[region])
 
@@ -150,11 +147,8 @@ class PackingProgram:
         return held
 
     def _no_more_than_left(self) -> None:
-        columns: dict[ItemKind, list[IntVar]] = defaultdict(list)
-        for (_, kind), column in self.items.items():
-            columns[kind].append(column)
-        for kind, mine in columns.items():
-            self.model.add(LinearExpr.sum(mine) <= self._left[kind])
+        for kind, mine in grouped(self.items, lambda each: each[1]).items():
+            self.model.add(LinearExpr.sum([self.items[each] for each in mine]) <= self._left[kind])
 
     def _most(self, kind: int) -> Counter[int]:
         most = Counter[int]()
@@ -163,11 +157,11 @@ class PackingProgram:
         return most
 
     def _may_be(self, kind: ItemKind, leaf: int) -> bool:
-        return kind.scope == ANYWHERE or any(self._problem.within(leaf, home) for home in self._homes[kind.scope])
+        return kind.scope == ANYWHERE or any(self._within(leaf, home) for home in self._homes[kind.scope])
 
     def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
         for home in self._homes.get(scope, ()):
-            if (scope, home) in self._home and self._problem.within(leaf, home):
+            if (scope, home) in self._home and self._within(leaf, home):
                 self.model.add(column <= many * self._home[scope, home])
 
     def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[PackedGang, ...]]]:
@@ -198,18 +192,11 @@ class PackingProgram:
 
     def _in_queues(self, gang: PackedGang) -> tuple[int, ...]:
         dense = self._problem.dense
-        taken = [0] * len(dense.queue_rows)
-        for index in dense.groups[gang.group].classes:
-            for row, amount in dense.rows_of[index]:
-                taken[row] += amount * dense.classes[index].size
-        return tuple(taken)
+        return tuple(dense.queued((index, dense.classes[index].size) for index in dense.groups[gang.group].classes))
 
     def _queue_rows(self, found: Mapping[int, tuple[IntVar, tuple[PackedGang, ...]]]) -> None:
         dense = self._problem.dense
-        held = [0] * len(dense.queue_rows)
-        for (index, _), count in self._problem.held.items():
-            for number, amount in dense.rows_of[index]:
-                held[number] += amount * count
+        held = dense.queued((index, count) for (index, _), count in self._problem.held.items())
         required = [self._in_queues(gang) for gang in self.gangs if gang.required]
         for number, row in enumerate(dense.queue_rows):
             taken = held[number] + sum(each[number] for each in required)
@@ -230,7 +217,6 @@ class PackingProgram:
         self.model.add(LinearExpr.sum([solver_form(each) for each in room]) >= solver_form(row) + row.constant)
 
     def _demand(self) -> Rows:
-        """All pods that have no place; where gangs may be left out nothing is fixed yet."""
         demand: Rows = defaultdict(Linear)
         for packed, bundle in self._packed.values():
             _add(demand, bundle[0].demand.items(), packed)
@@ -247,7 +233,7 @@ class PackingProgram:
     def _held(self, domain: int | None = None) -> Rows:
         held: Rows = defaultdict(Linear)
         for (leaf, kind), column in self.items.items():
-            if domain is None or (kind.scope != ANYWHERE and self._problem.within(leaf, domain)):
+            if domain is None or (kind.scope != ANYWHERE and self._within(leaf, domain)):
                 _add(held, kind.content, column)
         return held
 
@@ -260,9 +246,8 @@ class PackingProgram:
             most.update(part.loose)
             _add(demand, self._asked(part).items(), self._home.get((scope, home)))
             _add(beside, part.loose.items(), self._home.get((scope, home)))
-        within = self._problem.within
-        room = [terms for region, terms in self._in_region.items() if within(region, domain)]
-        leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
+        room = [terms for region, terms in self._in_region.items() if self._within(region, domain)]
+        leaves = [terms for leaf, terms in self._in_leaf.items() if self._within(leaf, domain)]
         if leaves:
             room += [self._held(domain), self._here(leaves, beside, most)]
         for shape in range(len(self._problem.shapes)):
@@ -271,7 +256,7 @@ class PackingProgram:
     def _homes_within(self, domain: int) -> Iterator[tuple[int, int]]:
         for scope, homes in self._homes.items():
             for home in homes:
-                if self._problem.within(home, domain):
+                if self._within(home, domain):
                     yield scope, home
 
     def _here(self, leaves: Sequence[Rows], beside: Rows, most: Mapping[int, int]) -> Rows:
@@ -358,17 +343,12 @@ class PackingProgram:
 
     def filled(self) -> Iterator[tuple[int, Filling]]:
         """Filling of each node of the pool, in tree order within a region and kind."""
-        nodes: dict[int, list[int]] = defaultdict(list)
-        for node in self.state.kind_of:
-            nodes[int(self._region[node])].append(node)
+        nodes = grouped(self.state.kind_of, self._region.tolist().__getitem__)
         for region in sorted(nodes):
             yield from self._nodes_filled(region, nodes[region])
 
     def _nodes_filled(self, where: int, nodes: Iterable[int]) -> Iterator[tuple[int, Filling]]:
-        by_kind: dict[int, list[int]] = defaultdict(list)
-        for node in sorted(nodes, reverse=True):
-            by_kind[self.state.kind_of[node]].append(node)
-        for kind, waiting in by_kind.items():
+        for kind, waiting in grouped(sorted(nodes, reverse=True), self.state.kind_of.__getitem__).items():
             for filling, column in self._filled.get((where, kind), ()):
                 for _ in range(self._solver.value(column)):
                     yield waiting.pop(), filling

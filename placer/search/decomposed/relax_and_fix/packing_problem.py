@@ -7,7 +7,7 @@ content and one loose pod.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from placer.arrays import Dense, DenseGroup, DenseSubGroup, Solution, placed_by_class
+from placer.arrays.symmetry import grouped
 from placer.search.exact.node_sets import Request, maximal_fillings
 
 __all__ = [
@@ -121,11 +122,8 @@ class PackingProblem:
     @cached_property
     def leaves(self) -> dict[int, tuple[int, ...]]:
         """Leaf domain to its nodes with room, in tree order; nodes in no HyperNode are in none."""
-        found: dict[int, list[int]] = defaultdict(list)
-        for node in sorted(self.room):
-            if int(self.dense.leaf[node]) != self.dense.domains.root:
-                found[int(self.dense.leaf[node])].append(node)
-        return {leaf: tuple(nodes) for leaf, nodes in found.items()}
+        found, root = grouped(sorted(self.room), self.dense.leaf.tolist().__getitem__), self.dense.domains.root
+        return {leaf: tuple(nodes) for leaf, nodes in found.items() if leaf != root}
 
     @cached_property
     def homed(self) -> dict[int, tuple[HomedPods, PackedGang]]:
@@ -163,11 +161,6 @@ class PackingProblem:
     def _largest_worth(self) -> int:
         return max((self._pods_worth(kind) for gang in self.gangs for kind, _ in gang.items), default=1)
 
-    def within(self, domain: int, other: int) -> bool:
-        """Whether a domain is another one, or lies below it."""
-        tree = self.dense.domains
-        return bool(tree.begin[other] <= tree.begin[domain] and tree.end[domain] <= tree.end[other])
-
 
 @lru_cache(maxsize=2048)
 def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:
@@ -193,7 +186,7 @@ def make_packing_problem(
     """
     reader = _PackingReader(dense, solution)
     gangs = reader.gangs(priority)
-    waiting = any(not reader.whole(gang.group) for gang in gangs)
+    waiting = any(not reader.is_whole(gang.group) for gang in gangs)
     if not waiting or len(reader.shapes) > 48:
         return None
     kept = {number for number, group in enumerate(dense.groups) if group.priority >= priority} | set(stays)
@@ -205,9 +198,7 @@ def make_packing_problem(
 
 
 def _room(dense: Dense, held: Solution, shapes: tuple[tuple[Request, int], ...]) -> dict[int, Request]:
-    free = dense.free.copy()
-    for (index, node), count in held.items():
-        free[node] -= count * dense.classes[index].request
+    free = dense.free_beside(held)
     fits = np.zeros(len(dense.nodes), dtype=bool)
     for request, mask in shapes:
         fits |= dense.masks[mask] & (free >= np.array(request)).all(axis=1)
@@ -245,22 +236,23 @@ class _PackingReader:
     def gangs(self, priority: int) -> list[PackedGang]:
         found = []
         for number, group in enumerate(self._dense.groups):
-            if group.priority > priority and self.whole(number):
+            if group.priority > priority and self.is_whole(number):
                 found.append(self._gang(number, required=True))
             elif group.priority == priority and (
-                self.whole(number) or not any(self._placed[index] for index in group.classes)
+                self.is_whole(number) or not any(self._placed[index] for index in group.classes)
             ):
                 found.append(self._gang(number, required=False))
         return [gang for gang in found if gang is not None]
 
-    def whole(self, number: int) -> bool:
+    def is_whole(self, number: int) -> bool:
         dense = self._dense
         return all(self._placed[index] == dense.classes[index].size for index in dense.groups[number].classes)
 
     def _gang(self, number: int, *, required: bool) -> PackedGang | None:
         """None where pods of it may be left or run, or more than room and the tree ties them."""
         group = self._dense.groups[number]
-        if not self._needs_all(number) or not all(map(self._plain, group.classes)) or self._runs(group):
+        needs_all = group.need_weight == self._dense.weight_of(group.classes)
+        if not needs_all or not all(map(self._plain, group.classes)) or self._runs(group):
             return None
         homes = self._homes(group.scope)
         if homes == LEAF and any(map(self._is_narrower(group), self._sub_groups(group))):
@@ -331,11 +323,6 @@ class _PackingReader:
     def _plain(self, index: int) -> bool:
         one = self._dense.classes[index]
         return not one.tied and index not in self._dense.workload_of and bool(one.request.any())
-
-    def _needs_all(self, number: int) -> bool:
-        dense, group = self._dense, self._dense.groups[number]
-        classes = (dense.classes[index] for index in group.classes)
-        return group.need_weight == sum(one.weight * one.size for one in classes)
 
     def _content(self, classes: Iterable[int]) -> Content:
         counts = Counter[int]()

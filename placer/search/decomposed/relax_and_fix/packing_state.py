@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
+from placer.arrays.symmetry import slots_of
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Filling,
@@ -64,9 +65,7 @@ class PackingState:
         for kind in items:
             for shape, count in kind.content:
                 wanted[shape] += count
-        slots: dict[int, list[int]] = defaultdict(list)
-        for node, shape, count in self._dealt(filled, wanted):
-            slots[shape] += [node] * count
+        slots = slots_of((shape, node, count) for node, shape, count in self._dealt(filled, wanted))
         found = list(self.fixed.get(leaf, ()))
         for kind in items:
             places = Counter((slots[shape].pop(), shape) for shape, count in kind.content for _ in range(count))
@@ -79,7 +78,7 @@ class PackingState:
 
     def _home_of(self, scope: int, leaf: int) -> int:
         part, _ = self.problem.homed[scope]
-        return next(home for home in part.homes if self.problem.within(leaf, home))
+        return next(home for home in part.homes if self.problem.dense.domains.within(leaf, home))
 
     def _dealt(self, filled: Iterable[tuple[int, Filling]], wanted: Counter[int]) -> Iterator[tuple[int, int, int]]:
         """To as few nodes as possible: room next to the items is left open."""
@@ -138,7 +137,7 @@ class PackingState:
         other._room, other.kind_of = dict(self._room), dict(self.kind_of)
         return other
 
-    def whole(self) -> list[tuple[PackedGang, list[FixedItem]]]:
+    def whole_gangs(self) -> list[tuple[PackedGang, list[FixedItem]]]:
         """Gangs of which every item is fixed, those that weigh most first, each with its items."""
         there: dict[ItemKind, list[FixedItem]] = defaultdict(list)
         for leaf in sorted(self.fixed):

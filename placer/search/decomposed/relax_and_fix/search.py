@@ -10,15 +10,16 @@ Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009): f
 from __future__ import annotations
 
 import random
-import time
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from threading import Event
 
 from placer.arrays import Dense, Solution
+from placer.arrays.symmetry import grouped, slots_of
+from placer.base.deadline import Budget
 from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
@@ -52,42 +53,39 @@ def relaxed_and_fixed(
     solution: Solution,
     priority: int,
     stays: Iterable[int],
-    seconds: float,
-    work: float,
+    budget: Budget,
     workers: int,
     seed: int,
-) -> tuple[Solution | None, float]:
+) -> Solution | None:
     """Pack gangs of a priority, and of higher ones, again, by searches at once in different orders.
 
-    Groups of lower priorities that ``stays`` does not name are left out. Gives a solution that may be worse, or None,
-    and the deterministic time.
+    Groups of lower priorities that ``stays`` does not name are left out. The solution may be worse; None: there is
+    none.
     """
     problem = make_packing_problem(dense, solution, priority, stays)
     if problem is None:
-        return None, 0.0
-    done = Event()
-    searches = [_RelaxAndFix(problem, seconds, work, random.Random(seed + number), done) for number in range(workers)]
+        return None
+    done, budgets = Event(), [Budget(budget.deadline, budget.work) for _ in range(workers)]
+    searches = [_RelaxAndFix(problem, each, random.Random(seed + at), done) for at, each in enumerate(budgets)]
     with ThreadPoolExecutor(workers) as threads:
         found = [each for each in threads.map(_RelaxAndFix.run, searches) if each is not None]
     best = min(found, key=lambda state: state.unfixed, default=None)
     placed = None if best is None else searches[0].by_name(best)
-    return placed, sum(each.spent for each in searches)
+    budget.spend(sum(each.spent for each in budgets))
+    return placed
 
 
 class _RelaxAndFix:
     """One search, until everything is fixed, by itself or by another one (``done``), or a limit is reached."""
 
-    def __init__(
-        self, problem: PackingProblem, seconds: float, work: float, chance: random.Random, done: Event
-    ) -> None:
-        self.problem, self.chance, self._done = problem, chance, done
-        self._end, self._work, self.spent = time.monotonic() + seconds, work, 0.0
+    def __init__(self, problem: PackingProblem, budget: Budget, chance: random.Random, done: Event) -> None:
+        self.problem, self.budget, self.chance, self._done = problem, budget, chance, done
         self._blamed = Counter[Content]()
         self._somewhere, self._impossible = set[ItemKind](), set[ItemKind]()
 
     @property
     def _over(self) -> bool:
-        return self._done.is_set() or time.monotonic() >= self._end or self.spent >= self._work
+        return self._done.is_set() or self.budget.over
 
     def run(self) -> PackingState | None:
         best: PackingState | None = None
@@ -121,7 +119,6 @@ class _RelaxAndFix:
         return choice.chosen() if self._solve(choice, 3.0) else None
 
     def _nowhere(self, state: PackingState) -> set[ItemKind]:
-        """Kinds of items that no leaf holds even if it is empty: a pool cannot tell."""
         for kind in sorted(+state.left):
             known = kind in self._somewhere or kind in self._impossible
             if not known and not self._fits_somewhere(kind, state):
@@ -157,11 +154,11 @@ class _RelaxAndFix:
         return columns > MOST_VARIABLES or len(homes) > 128
 
     def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
-        seconds, left = self._end - time.monotonic(), self._work - self.spent
+        seconds, left = self.budget.seconds, self.budget.work
         seed = self.chance.randrange(2**31)
         # what is fixed becomes a placement also when the time is over
         found = program.solve(max(1.0, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
-        self.spent += max(LEAST_WORK, program.spent)
+        self.budget.spend(max(LEAST_WORK, program.spent))
         return found
 
     def _construct(self, state: PackingState) -> None:
@@ -177,9 +174,7 @@ class _RelaxAndFix:
 
     def _batches(self, state: PackingState) -> list[list[int]]:
         tree = self.problem.dense.domains
-        siblings: dict[int, list[int]] = defaultdict(list)
-        for leaf in self.problem.leaves:
-            siblings[int(tree.parent[leaf])].append(leaf)
+        siblings = grouped(self.problem.leaves, lambda leaf: int(tree.parent[leaf]))
         parents = sorted(siblings)
         self.chance.shuffle(parents)
         found: list[list[int]] = []
@@ -260,7 +255,7 @@ class _RelaxAndFix:
         return self.chance.sample(leaves, min(16, len(leaves)))
 
     def _leaves_of(self, domain: int) -> list[int]:
-        return [leaf for leaf in self.problem.leaves if self.problem.within(leaf, domain)]
+        return [leaf for leaf in self.problem.leaves if self.problem.dense.domains.within(leaf, domain)]
 
     def _open_room(self, state: PackingState, leaf: int) -> int:
         volume = self.problem.volume
@@ -272,11 +267,12 @@ class _RelaxAndFix:
         return 1 + sum(many * most[kind] for kind, many in nodes.items())
 
     def by_name(self, state: PackingState) -> Solution | None:
-        whole = state.whole()
+        whole = state.whole_gangs()
         program = PackingProgram(state, [gang for gang, _ in whole])
         if not self._solve(program, 5.0):
             return None
-        slots = self._slots(program)
+        filled = ((shape, node, count) for node, filling in sorted(program.filled()) for shape, count in filling)
+        slots = slots_of(filled)
         homes = program.homes()
         dealer = _Dealer(self.problem)
         tree, scopes, groups = self.problem.dense.domains, self.problem.dense.scopes, self.problem.dense.groups
@@ -293,14 +289,6 @@ class _RelaxAndFix:
             dealer.loose(part, slots, homes.get(part.scope))
         return Solution(Counter(self.problem.held) + dealer.found, self.problem.held.order)
 
-    @staticmethod
-    def _slots(program: PackingProgram) -> dict[int, list[int]]:
-        slots: dict[int, list[int]] = defaultdict(list)
-        for node, filling in sorted(program.filled()):
-            for shape, count in filling:
-                slots[shape] += [node] * count
-        return slots
-
 
 def _kinds(gang: PackedGang) -> set[ItemKind]:
     return {kind for kind, _ in gang.items}
@@ -313,10 +301,7 @@ class _Dealer:
 
     def items(self, gang: PackedGang, items: Sequence[FixedItem]) -> None:
         for (_, classes), item in zip(gang.items, items, strict=True):
-            places: dict[int, list[int]] = defaultdict(list)
-            for node, shape, count in item.places:
-                places[shape] += [node] * count
-            self._deal(classes, places)
+            self._deal(classes, slots_of((shape, node, count) for node, shape, count in item.places))
 
     def loose(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> None:
         tree = self._problem.dense.domains

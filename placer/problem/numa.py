@@ -1,6 +1,7 @@
-"""The Topology Manager of a kubelet, for pods that come to its node one after another (models/numa.md).
+"""NUMA zones of nodes, and the Topology Manager of a kubelet, for pods that come one after another (C10).
 
-:mod:`placer.rules` judges by this; methods ask :mod:`placer.arrays.packed_kubelet`, which is many times faster.
+models/numa.md has the mathematics. :mod:`placer.rules` judges by this; methods ask
+:mod:`placer.arrays.packed_kubelet`, which is many times faster.
 
 Source: Kubernetes ``pkg/kubelet/cm/topologymanager``, ``cpumanager/policy_static.go`` (whole cores, ``cpusToReuse``)
 and ``devicemanager/topology_hints.go`` (``devicesToReuse``).
@@ -10,13 +11,115 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
 from placer.base.quantity import CPU, Resources, format_amount
-from placer.problem.numa.numa_values import HUGE_PAGES, UNKNOWN, NumaDemand, NumaNode, Stage, is_device
+
+#: Policies of the kubelet's Topology Manager, weakest first.
+TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+#: Stands for a policy or scope that is written and not known: that kubelet may refuse any pod that it aligns.
+UNKNOWN = "unknown"
+STRICT = frozenset({"restricted", "single-numa-node", UNKNOWN})
+SCOPES = ("container", "pod")
+#: ``maxNUMANodes`` of a kubelet by default.
+MAX_NUMA_NODES = 8
+HUGE_PAGES = "hugepages-"
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
+
+
+@dataclass(frozen=True, slots=True)
+class NumaZone:
+    """A NUMA zone of a node; amounts in milli-cpu, bytes, counts.
+
+    ``id``: 0 .. 63. ``capacity``: decides widths of ``restricted``. ``available``: for the next pod. ``lists``:
+    resources that it names, also with 0. ``costs``: no rule uses them.
+    """
+
+    id: int
+    name: str
+    capacity: Resources
+    available: Resources
+    allocatable: Resources
+    lists: frozenset[str]
+    costs: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """Settings and zones of the kubelet of a node.
+
+    ``policy``: of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`. ``scope``: of :data:`SCOPES`.
+    ``max_numa_nodes``: for a scheduler's score.
+    """
+
+    policy: str
+    scope: str
+    zones: tuple[NumaZone, ...]
+    max_numa_nodes: int = field(default=MAX_NUMA_NODES, compare=False)
+
+    @property
+    def strict(self) -> bool:
+        """Whether C10 applies: this kubelet refuses pods that it cannot align."""
+        return self.policy in STRICT
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """Resources that any zone names; no other is aligned."""
+        return frozenset().union(*(zone.lists for zone in self.zones))
+
+
+class Qos(Enum):
+    """Quality of service class of a pod, by Kubernetes' rule."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class Stage(Enum):
+    """When a container runs."""
+
+    INIT = "init container"  #: before the others and alone; ends
+    SIDECAR = "sidecar"  #: an init container that stays
+    APP = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class NumaContainer:
+    """A container as the kubelet aligns it; a request left out is its limit."""
+
+    name: str = field(compare=False)
+    stage: Stage
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class NumaDemand:
+    """A pod's demands on the zones of its node.
+
+    ``containers``: in the order of admission. ``overhead``: counts with scope pod. ``pod_level``: requests are the
+    pod's, so only devices are aligned.
+    """
+
+    qos: Qos
+    containers: tuple[NumaContainer, ...]
+    overhead: Resources = field(default_factory=Resources)
+    pod_level: bool = False
+
+    @property
+    def pinned(self) -> bool:
+        """Whether its cpu, memory and hugepages are aligned."""
+        return self.qos is Qos.GUARANTEED and not self.pod_level
+
+
+def is_device(resource: str) -> bool:
+    """Whether a resource is aligned for pods of every QoS class."""
+    return resource not in _NATIVE and not resource.startswith(HUGE_PAGES)
+
 
 #: No pod gets so much of anything: the kubelet's own amounts have 63 bits, and sums are made of them.
 MOST_ALIGNED: Final = 2**62
@@ -48,7 +151,7 @@ class TopologyManager:
 
     Examples
     --------
-    >>> from placer.problem.numa.numa_values import NumaContainer, NumaZone, Qos
+    >>> from placer.problem.numa import NumaContainer, NumaZone, Qos
     >>> four, three = Resources({"cpu": 4000}), Resources({"cpu": 3000, "memory": 5})
     >>> zones = [NumaZone(i, f"node-{i}", four, room, four, frozenset(["cpu"])) for i, room in enumerate((three, four))]
     >>> manager = TopologyManager(NumaNode("single-numa-node", "container", tuple(zones)))
@@ -167,7 +270,8 @@ def lowest_set(
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
+        fitting = (each for each in held or range(below) if all(rooms[each][what] >= need[what] for what in need))
+        return next(((zone,) for zone in fitting), None) if len(held) < 2 else None
     if not _largest_suffice(rooms[:below], need, width):
         return None
     for highest in range(max([width - 1, *held]), below):
@@ -260,13 +364,3 @@ def _aligned(demand: NumaDemand, requests: Resources, resources: Sequence[str]) 
 
 def _amounts(amounts: Mapping[str, int], names: Iterable[str]) -> str:
     return ", ".join(f"{name} {format_amount(name, amounts[name])}" for name in names)
-
-
-def _lowest_zone(
-    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
-) -> tuple[int, ...] | None:
-    return next(((zone,) for zone in zones if _covers(rooms[zone], need)), None)
-
-
-def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:
-    return all(room[name] >= amount for name, amount in need.items())

@@ -24,8 +24,7 @@ from placer.base.quantity import Resources, format_amount, from_nano
 from placer.kube.pod import TERMINAL_PHASES, Container, PodSpec, ResourceRequirements
 from placer.problem.findings import Findings
 from placer.problem.nodes import Node
-from placer.problem.numa.kubelet_replay import TopologyManager
-from placer.problem.numa.numa_values import (
+from placer.problem.numa import (
     HUGE_PAGES,
     MAX_NUMA_NODES,
     SCOPES,
@@ -38,8 +37,10 @@ from placer.problem.numa.numa_values import (
     NumaZone,
     Qos,
     Stage,
+    TopologyManager,
     is_device,
 )
+from placer.problem.pod_states import bound_at
 from placer.problem.requests import container_requests, is_sidecar
 
 if TYPE_CHECKING:
@@ -253,13 +254,13 @@ MOST_BEYOND = 40
 class _BoundPod:
     namespace: str
     name: str
-    at: float | None
+    at: float
     created: float
     demand: NumaDemand | None
 
     @property
     def age(self) -> tuple[float, float, str, str]:
-        return (self.at or 0.0, self.created, self.namespace, self.name)
+        return self.at, self.created, self.namespace, self.name
 
     def holds_zones(self, lists: frozenset[str]) -> bool:
         if self.demand is None:
@@ -305,24 +306,9 @@ def _by_node(
 
 def _bound_pod(pod: PodManifest, demands: DemandPool) -> _BoundPod:
     created = pod.metadata.creation_timestamp
-    return _BoundPod(
-        pod.namespace,
-        pod.name,
-        _bound_at(pod),
-        created.timestamp() if created is not None else 0.0,
-        demands.of(pod.spec),
-    )
-
-
-def _bound_at(pod: PodManifest) -> float | None:
-    times = []
-    if pod.status is not None:
-        scheduled = [
-            each for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "True"
-        ]
-        times = [each.last_transition_time for each in scheduled] + [pod.status.start_time]
-    moments = (time.timestamp() for time in (*times, pod.metadata.creation_timestamp) if time is not None)
-    return next(moments, None)
+    bound = bound_at(pod) or created
+    at, made = (each.timestamp() if each is not None else 0.0 for each in (bound, created))
+    return _BoundPod(pod.namespace, pod.name, at, made, demands.of(pod.spec))
 
 
 def _not_counted(
@@ -342,7 +328,7 @@ def _not_counted(
         subject = f"NodeResourceTopology {item.name}"
         findings.add(FINDING_CODE, subject, f"{subject}: {message}")
     written = max(_written_at(item, findings), default=inf)
-    return [pod for pod in standing if (pod.at or 0.0) > written]
+    return [pod for pod in standing if pod.at > written]
 
 
 def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[float]:
