@@ -82,7 +82,7 @@ def disagreement(method: str, solver: str = "HiGHS") -> Callable[[Instance, Scor
 @pytest.mark.parametrize("method", ["exact", "milp", "decomposed"])
 @blocks
 def test_the_optimum_is_found_and_proved(make: Make, seeds: range, method: str) -> None:
-    """``milp`` is a second formulation, which shares nothing with ``exact`` but the arrays."""
+    """``milp`` hands the rows of ``exact`` to solvers of another kind: what both prove is not the fault of one."""
     _check(make, seeds, disagreement(method))
 
 

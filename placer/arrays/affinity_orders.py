@@ -13,7 +13,7 @@ from itertools import islice, permutations, product
 from typing import TYPE_CHECKING
 
 from placer.arrays.solution import IntArray
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
     from placer.arrays.numa import DenseNuma

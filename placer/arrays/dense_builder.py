@@ -24,7 +24,7 @@ from placer.arrays.model import (
 from placer.arrays.network import read_network
 from placer.arrays.numa import DenseNuma, read_numa
 from placer.arrays.solution import BoolArray, IntArray
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.problem import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
 from placer.problem.numa import NumaDemand
 from placer.problem.placement import Placement

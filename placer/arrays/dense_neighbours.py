@@ -19,8 +19,8 @@ import numpy as np
 
 from placer.arrays.affinity_orders import Attraction, affinity_order, joined_classes
 from placer.arrays.solution import BoolArray, IntArray
-from placer.arrays.symmetry import grouped
 from placer.arrays.units import Confinement, Exclusion, StandingUnits
+from placer.base.grouping import grouped
 from placer.problem import Instance, Key, Pod, PodState
 from placer.problem.neighbours import AffinityTerm, DomainUnit, Neighbours, SpreadLimit
 from placer.problem.pod_index import PodIndex, owners_of_terms

@@ -8,13 +8,14 @@ nothing; others are ``PodClass`` and its ``shape`` (:mod:`placer.arrays`), bundl
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
     from placer.arrays import Dense
@@ -26,43 +27,9 @@ __all__ = [
     "counting_shapes",
     "equal_nodes",
     "equally_eligible",
-    "grouped",
     "partition",
     "partition_rows",
-    "slots_of",
 ]
-
-
-Thing = TypeVar("Thing")
-Signature = TypeVar("Signature", bound=Hashable)
-
-
-def grouped(things: Iterable[Thing], signature: Callable[[Thing], Signature]) -> dict[Signature, list[Thing]]:
-    """Put things of equal signature together, in the order in which they come.
-
-    Examples
-    --------
-    >>> grouped(["fox", "bear", "owl"], len)
-    {3: ['fox', 'owl'], 4: ['bear']}
-    """
-    found: dict[Signature, list[Thing]] = {}
-    for thing in things:
-        found.setdefault(signature(thing), []).append(thing)
-    return found
-
-
-def slots_of(entries: Iterable[tuple[Signature, Thing, int]]) -> defaultdict[Signature, list[Thing]]:
-    """Key to its things, each as often as it is counted.
-
-    Examples
-    --------
-    >>> dict(slots_of([("a", 7, 2), ("b", 7, 1), ("a", 9, 1)]))
-    {'a': [7, 7, 9], 'b': [7]}
-    """
-    found: defaultdict[Signature, list[Thing]] = defaultdict(list)
-    for key, thing, count in entries:
-        found[key] += [thing] * count
-    return found
 
 
 class Partition(NamedTuple):

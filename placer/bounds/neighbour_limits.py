@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.arrays.dense_neighbours import ANY_NUMBER
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
     from placer.arrays import Dense, DenseScope

@@ -25,8 +25,8 @@ import numpy as np
 
 from placer.arrays import Call, Dense, DenseNetwork
 from placer.arrays.model import BoolArray, FloatArray, IntArray
-from placer.arrays.symmetry import grouped
 from placer.base.deadline import Budget
+from placer.base.grouping import grouped
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.call_costs import CallCosts, standing_cost
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from placer.arrays import Dense
 from placer.arrays.model import BoolArray, IntArray
-from placer.arrays.symmetry import GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
+from placer.arrays.symmetry import GroupSignatures, counting_shapes, equal_nodes, partition_rows
+from placer.base.grouping import grouped
 from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.problem.instance import HostPort
 

@@ -32,7 +32,7 @@ from placer.problem.findings import Finding
 from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS, Maker
 
 if TYPE_CHECKING:
-    from placer.kube.apps import ReplicaSetManifest
+    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.scheduling import UpstreamPodGroupManifest
     from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
@@ -131,7 +131,6 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         "volcano.sh/job-retry-count": "0",
     }
     numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
-    volumes = {f"{job.name}-volume-{place}": volume for place, volume in enumerate(spec.volumes or ())}
     return Blueprint(
         owner=job,
         path=("spec", "tasks", index, "template"),
@@ -145,8 +144,13 @@ def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskE
         annotations=Marks(shared | own | numa | inherited, number),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
         priority_class_name=spec.priority_class_name,
-        claims={name: volume.volume_claim_name or name for name, volume in volumes.items()},
+        claims=_job_claims(job),
     )
+
+
+def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
+    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
+    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
 
 
 def _depends_on(task: TaskEntry) -> tuple[str, ...]:
@@ -321,15 +325,22 @@ class _Candidate:
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
-    meant = (each for each in _candidates(objects) if not only_added or objects.is_added(each.workload))
-    alive = [each for each in meant if each.workload.metadata.deletion_timestamp is None]
-    chosen = _without_pods(objects, alive)
+    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
+    return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
+
+
+def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
+    workload = candidate.workload
+    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
+
+
+def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
     known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
-    new = (group for each in chosen for group in each.upstream_pod_groups if (group.namespace, group.name) not in known)
-    return Expansion(groups, tuple(new), blueprints, tuple(sorted(set(findings))))
+    for each in chosen:
+        yield from (group for group in each.upstream_pod_groups if (group.namespace, group.name) not in known)
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
@@ -357,23 +368,36 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
     for each in objects.pod_groups:
         known[each.namespace][each.name] = each
     for vcjob in objects.volcano_jobs:
-        state = vcjob.status.state if vcjob.status is not None else None
-        if vcjob.spec.tasks and (state is None or state.phase not in _FINISHED):
+        if vcjob.spec.tasks and not _volcano_job_finished(vcjob):
             name, group = _pod_group(vcjob, known[vcjob.namespace])
-            tasks = ((index, task) for index, task in enumerate(vcjob.spec.tasks) if not _depends_on(task))
-            blueprints = tuple(_task_blueprint(vcjob, name, index, task) for index, task in tasks)
+            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
-    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
-    for stateful_set in objects.stateful_sets:
-        labels = stateful_set.metadata.labels or {}
-        if (stateful_set.namespace, labels.get(LEADER_WORKER_SET)) not in of_sets:
-            yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
+    for stateful_set in _stateful_sets(objects):
+        yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
             yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
     for deployment in objects.deployments:
         yield _Candidate(deployment, (deployment_blueprint(deployment),), deployment.spec.selector)
+
+
+def _volcano_job_finished(job: VolcanoJobManifest) -> bool:
+    state = job.status.state if job.status is not None else None
+    return state is not None and state.phase in _FINISHED
+
+
+def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
+    for index, task in enumerate(job.spec.tasks or ()):
+        if not _depends_on(task):
+            yield _task_blueprint(job, group, index, task)
+
+
+def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
+    for each in objects.stateful_sets:
+        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
+            yield each
 
 
 def _of_sets(objects: Objects) -> Iterator[_Candidate]:
@@ -479,17 +503,24 @@ def _spec(blueprint: Blueprint, template: Document, owner: Document, name: str) 
         "subdomain": blueprint.subdomain or (owner.get("serviceName") if blueprint.hostname else None),
     }
     spec.update((field, value) for field, value in defaults.items() if value and not spec.get(field))
-    claims = blueprint.claims_of(name)
+    _add(spec, blueprint)
+    _add_volumes(spec, blueprint.claims_of(name))
+    return spec
+
+
+def _add_volumes(spec: Document, claims: Mapping[str, str]) -> None:
     if claims:
         added = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
         spec["volumes"] = [*(each for each in spec.get("volumes") or () if each.get("name") not in claims), *added]
+
+
+def _add(spec: Document, blueprint: Blueprint) -> None:
     if blueprint.pod_group is not None:
         spec["schedulingGroup"] = {"podGroupName": blueprint.pod_group}
     if blueprint.node_selector:
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **blueprint.node_selector}
     if blueprint.tolerations:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]
-    return spec
 
 
 def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:

@@ -396,8 +396,13 @@ def _role(group: GroupKey | None, metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _slot(gang: Gang, labels: Labels) -> Slot | None:
-    for index, (requirements, keys) in enumerate(gang.splitters):
+def _counts(state: PodState | None, gang: Gang) -> bool:
+    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
+
+
+def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
+    labels = pod.metadata.labels or {}
+    for index, (requirements, keys) in enumerate(gang.splitters if counts else ()):
         if keys and matches(requirements, labels):
             values = tuple(labels.get(key, "") for key in keys)
             if all(values):
@@ -424,11 +429,11 @@ def call_roster(
             _note_stranger(key, group, gangs, findings)
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
+        counts = _counts(state, gang)
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None
-        slot = _slot(gang, pod.metadata.labels or {}) if counts else None
+        slot = _slot(gang, pod, counts=counts)
         entries.append(PodEntry(pod, key, state, stated, group, _role(group, pod.metadata), slot, counts))
     return entries
 

@@ -166,8 +166,10 @@ def _ready(node: core.NodeManifest) -> bool:
 def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
     """Read the policy of an instance, else the default."""
     spec = written[0].spec if written else None
-    if spec is None:
-        return Policy()
+    return _policy(spec) if spec is not None else Policy()
+
+
+def _policy(spec: kube.PolicySpec) -> Policy:
     return Policy(
         levels=LEVELS if spec.levels is None else spec.levels,
         network_cost=spec.network_cost or "all",
@@ -234,8 +236,7 @@ class _PodReader:
         pending = state is PodState.PENDING
         app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        for wrong in () if pending else too_many_neighbours(pod.spec):
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
+        self._note_too_many(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -262,6 +263,10 @@ class _PodReader:
             text_bytes=text_bytes(pod),
             running_priority=self._running_priority(entry, group),
         )
+
+    def _note_too_many(self, entry: PodEntry) -> None:
+        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _priority(self, entry: PodEntry) -> int:
         return self.priorities.default if entry.stated is None else entry.stated
@@ -379,7 +384,7 @@ def make_instance(
     zoned = demands if zones else None
     reads = _PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
-        {Key(s.namespace, s.name) for s in objects.leader_worker_sets if s.spec.leader_worker_template.leader_template},
+        _own_leaders(objects),
         policy.class_decides,
         neighbours=NeighboursPool(exclusive := exclusive_job_keys(entry.pod for entry in present)),
     )
@@ -426,6 +431,11 @@ _APART = frozenset(
 def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
     yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
     yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
+
+
+def _own_leaders(objects: Objects) -> Set[Key]:
+    sets = objects.leader_worker_sets
+    return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
 
 
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:

@@ -270,8 +270,7 @@ def lowest_set(
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        fitting = (each for each in held or range(below) if all(rooms[each][what] >= need[what] for what in need))
-        return next(((zone,) for zone in fitting), None) if len(held) < 2 else None
+        return _lowest_zone(rooms, need, held or range(below)) if len(held) < 2 else None
     if not _largest_suffice(rooms[:below], need, width):
         return None
     for highest in range(max([width - 1, *held]), below):
@@ -280,6 +279,13 @@ def lowest_set(
         if found is not None:
             return (*found, highest)
     return None
+
+
+def _lowest_zone(
+    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], zones: Iterable[int]
+) -> tuple[int, ...] | None:
+    fitting = (zone for zone in zones if all(rooms[zone][name] >= amount for name, amount in need.items()))
+    return next(((zone,) for zone in fitting), None)
 
 
 def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int) -> bool:

@@ -140,8 +140,8 @@ class Outcome:
         """Keys, with running pods in whose domain of it no running pod matches all terms of their affinity (C12)."""
         asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
         for pod in self._running:
-            if pod.neighbours.affinity:
-                asking[pod.neighbours.affinity].append(pod)
+            asking[pod.neighbours.affinity].append(pod)
+        asking.pop((), None)
         for terms, pods in asking.items():
             matching = list(filter(self.runs, self.neighbours.matching_all(term.pods for term in terms)))
             for key in dict.fromkeys(term.topology_key for term in terms):

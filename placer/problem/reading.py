@@ -169,17 +169,19 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     if others:
         bound = faults or any(each.bindings for each in parts)
         hint = "" if bound else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
-        more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
-        expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
-        _PlacementReader(others[0], faults).fault("kind", f"{others[0].label or 'no kind'}{more}", expected)
+        _PlacementReader(others[0], faults).foreign(len(others) - 1, hint)
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
     if strict:
         refuse_findings([path], unread.findings)
-    together = {each.name: tuple(chain(*(getattr(part, each.name) for part in parts))) for each in fields(Placement)}
-    sets = {name: tuple(sorted(set(together[name]))) for name in ("one_by_one", "lost", "freed")}
-    return Placement(**{**together, **sets}), unread
+    return _together(parts), unread
+
+
+def _together(parts: Sequence[Placement]) -> Placement:
+    found = {each.name: tuple(chain(*(getattr(part, each.name) for part in parts))) for each in fields(Placement)}
+    sets = {name: tuple(sorted(set(found[name]))) for name in ("one_by_one", "lost", "freed")}
+    return Placement(**{**found, **sets})
 
 
 class _Keys:
@@ -284,6 +286,11 @@ class _PlacementReader:
 
     def fault(self, field: str, found: str, expected: str) -> None:
         self._faults.append(Fault(self._raw.file, self._raw.document, self._raw.label, field, found, expected))
+
+    def foreign(self, others: int, hint: str) -> None:
+        more = f" and {others:,} more objects" if others else ""
+        expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+        self.fault("kind", f"{self._raw.label or 'no kind'}{more}", expected)
 
     def _bindings(self) -> Iterator[Binding]:
         entries = self.value.get("bindings")

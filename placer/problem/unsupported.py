@@ -54,8 +54,7 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        modes = ((key, each.spec.access_modes or ()) for key, each in self._claims.items() if each.spec is not None)
-        exclusive = {key for key, access_modes in modes if _ONE_POD in access_modes}
+        exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
@@ -93,6 +92,10 @@ class Volumes:
         if name not in self._volumes:
             self._findings.missing(f"PersistentVolume {name}", f"PersistentVolumeClaim {key}")
         return self._volumes.get(name)
+
+
+def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
+    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
 
 
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:

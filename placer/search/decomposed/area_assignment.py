@@ -18,8 +18,8 @@ from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, DenseNetwork, Solution
 from placer.arrays.model import IntArray
-from placer.arrays.symmetry import grouped
 from placer.base.deadline import Budget
+from placer.base.grouping import grouped
 from placer.bounds.splits import AppGroupSplits
 from placer.search.decomposed.area_program import AreaProgram
 from placer.search.decomposed.destroy import draw_one, groups_of_apps

@@ -16,7 +16,7 @@ import numpy as np
 
 from placer.arrays import Dense, DenseNetwork, Solution
 from placer.arrays.model import IntArray
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.base.linear import ColumnSum, IntegerProgram
 from placer.bounds.splits import CallingPods
 from placer.search.exact.node_sets import maximal_fillings

@@ -15,7 +15,8 @@ import numpy as np
 
 from placer.arrays import Dense
 from placer.arrays.model import BoolArray, IntArray
-from placer.arrays.symmetry import equally_eligible, grouped, partition, partition_rows
+from placer.arrays.symmetry import equally_eligible, partition, partition_rows
+from placer.base.grouping import grouped
 
 __all__ = ["NodeSet", "Request", "first_fillings", "make_node_sets", "newly_filled", "raw_fits"]
 

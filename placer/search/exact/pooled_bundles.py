@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.search.exact.variables import Bundle, Bundles, Item, Reach
 
 __all__ = ["PooledBundles", "pool_bundles"]

@@ -14,7 +14,8 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.arrays.model import BoolArray, IntArray, ready
-from placer.arrays.symmetry import GroupSignatures, grouped
+from placer.arrays.symmetry import GroupSignatures
+from placer.base.grouping import grouped
 from placer.search.exact.count_model import CountModel, Linear, PodCount, reaches, solver_form
 from placer.search.exact.node_sets import NodeSet, Request, raw_fits
 

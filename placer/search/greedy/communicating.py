@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
 from placer.search.partial import Partner
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from placer.arrays import Counts, Dense, Solution, score_solution
 from placer.arrays.dense_neighbours import SpreadRow
-from placer.arrays.symmetry import grouped
 from placer.base.deadline import NEVER, Budget, Deadline
+from placer.base.grouping import grouped
 from placer.problem.placement import MAXIMISED
 from placer.search.greedy.backtrack import Effort, force
 from placer.search.greedy.best_fit import place_equal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
     from placer.search.greedy.state import GreedyState, IntArray

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from placer.arrays.amounts import SAFE, NodeAmounts, Scale
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.eligibility import Eligibility
-from placer.arrays.symmetry import grouped
 from placer.base.deadline import NEVER, Deadline
+from placer.base.grouping import grouped
 from placer.base.quantity import Resources
 from placer.problem import Constraints, Group, Instance, Key, Pod
 from placer.problem.outcome import Outcome

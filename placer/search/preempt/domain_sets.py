@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.problem import Group, GroupKey, Instance
 
 __all__ = ["alike", "group_domains", "index_of", "is_confined", "label_keys"]

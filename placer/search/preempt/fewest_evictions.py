@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.base.quantity import Resources
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.placement import LOSSES, Score, Value

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.instance import DisruptionBudget

@@ -218,11 +218,13 @@ class _Levels:
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
-        name = (own or self._named(switches))[0]
-        name = f"{name}-tier{level}" if name in self.domains else name
+        name = self._new_name(own or self._named(switches), level)
         hosts = self._hosts(switches) if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
+
+    def _new_name(self, names: Sequence[str], level: int) -> str:
+        return names[0] if names[0] not in self.domains else f"{names[0]}-tier{level}"
 
     def _hosts(self, switches: Sequence[str]) -> set[str]:
         return {host for each in switches for host in self._joined.on[each]}

@@ -68,9 +68,6 @@ def test_calls_are_counted_as_if_it_were_made_anew() -> None:
         assert counted.cost == cost
 
 
-# Choosing
-
-
 # Steps
 
 

@@ -128,9 +128,6 @@ def test_no_tree_no_master() -> None:
     assert measure_instance(make_dense(world.instance())) is None
 
 
-# Counting alone, where all is placed
-
-
 # Its parts
 
 

@@ -70,12 +70,6 @@ def told(instance: Instance, **options: object) -> Told:
     return Told(end, dense, tuple(solutions), tuple(bounds))
 
 
-# Rules
-
-
-# Values
-
-
 # What it claims
 
 

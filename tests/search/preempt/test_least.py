@@ -33,4 +33,4 @@ def test_the_least_is_found_or_not_claimed(family: str, seeds: range) -> None:
             found[name] += not wrong
             found["disturbing"] += placement.disturbs
     assert found["preempt"] > len(seeds) // 2
-    assert found["disturbing"] or family == "defrag"  # of which few have room for any move
+    assert found["disturbing"] or family != "preempt"  # few of the others have room for a move

@@ -13,7 +13,7 @@ import numpy as np
 
 from placer.arrays import Dense
 from placer.arrays.model import IntArray
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.search.exact.count_model import fewest_rooms
 
 __all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]

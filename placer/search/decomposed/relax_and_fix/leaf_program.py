@@ -17,7 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, LinearExpr
 
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Content,

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from placer.arrays import Dense, DenseGroup, DenseSubGroup, Solution, placed_by_class
-from placer.arrays.symmetry import grouped
+from placer.base.grouping import grouped
 from placer.search.exact.node_sets import Request, maximal_fillings
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
-from placer.arrays.symmetry import slots_of
+from placer.base.grouping import slots_of
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Filling,

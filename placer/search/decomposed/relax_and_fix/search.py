@@ -18,8 +18,8 @@ from itertools import chain, zip_longest
 from threading import Event
 
 from placer.arrays import Dense, Solution
-from placer.arrays.symmetry import grouped, slots_of
 from placer.base.deadline import Budget
+from placer.base.grouping import grouped, slots_of
 from placer.search.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.search.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
