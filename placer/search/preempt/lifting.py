@@ -190,12 +190,20 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
     highest, least = _highest_of_queues(instance), least_priorities(instance)
     allowed: dict[Key, None] = {}
     for key, pod in instance.pods.items():
-        if pod.state is PodState.BOUND and not pod.protected and (instance.moves_only or least[key] <= priority):
-            queue = None if pod.queue is None else instance.keeping_queue(pod)
-            if queue is None or least[key] < highest.get(queue, least[key]):
-                allowed[key] = None
+        below = instance.moves_only or least[key] <= priority
+        if below and _may_leave(pod) and _is_let_go(instance, pod, least[key], highest):
+            allowed[key] = None
     kept = _kept(instance, allowed)
     return [key for key in allowed if key not in kept]
+
+
+def _may_leave(pod: Pod) -> bool:
+    return pod.state is PodState.BOUND and not pod.protected
+
+
+def _is_let_go(instance: Instance, pod: Pod, priority: int, highest: Mapping[str, int]) -> bool:
+    queue = None if pod.queue is None else instance.keeping_queue(pod)
+    return queue is None or priority < highest.get(queue, priority)
 
 
 def _highest_of_queues(instance: Instance) -> dict[str, int]:
