@@ -190,8 +190,7 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
     highest, least = _highest_of_queues(instance), least_priorities(instance)
     allowed: dict[Key, None] = {}
     for key, pod in instance.pods.items():
-        below = instance.moves_only or least[key] <= priority
-        if below and _may_leave(pod) and _is_let_go(instance, pod, least[key], highest):
+        if _may_leave(pod) and _is_let_go(instance, pod, least[key], priority, highest):
             allowed[key] = None
     kept = _kept(instance, allowed)
     return [key for key in allowed if key not in kept]
@@ -201,9 +200,12 @@ def _may_leave(pod: Pod) -> bool:
     return pod.state is PodState.BOUND and not pod.protected
 
 
-def _is_let_go(instance: Instance, pod: Pod, priority: int, highest: Mapping[str, int]) -> bool:
+def _is_let_go(instance: Instance, pod: Pod, least: int, priority: int, highest: Mapping[str, int]) -> bool:
+    """Whether a group of ``priority`` may have a pod of priority ``least`` go, and no queue keeps it."""
+    if least > priority and not instance.moves_only:
+        return False
     queue = None if pod.queue is None else instance.keeping_queue(pod)
-    return queue is None or priority < highest.get(queue, priority)
+    return queue is None or least < highest.get(queue, least)
 
 
 def _highest_of_queues(instance: Instance) -> dict[str, int]:
