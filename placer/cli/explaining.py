@@ -64,7 +64,9 @@ def add_explain(commands: Any) -> None:
         help="one group, or those of a pod or workload (default: all that wait)",
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
-    asking.add_argument("--how-many", action="store_true", help="how many copies of --group, or each group of --job, fit")
+    asking.add_argument(
+        "--how-many", action="store_true", help="how many copies of --group, or each group of --job, fit"
+    )
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
     flags.add_time_limit(asking, "of the call")
     asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
@@ -404,6 +406,8 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) 
         yield from _why(found, files)
     if elsewhere.mimicry is not None:
         yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
+        if not found.admitted and elsewhere.mimicry.admitted and elsewhere.policy == "network-overhead":
+            yield "    It weighs all calls of a pod together, as `networkCost: majority` of a Policy does for placer."
         return
     why = elsewhere.error or "no policy here mimics it"
     if elsewhere.policy is not None and not elsewhere.error:
