@@ -214,6 +214,7 @@ def test_nothing_waits(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_work_that_is_not_there_is_of_the_namespace_that_is_asked_about(tmp_path: Path, capsys: Capture) -> None:
+    spec = {"suspend": True, "template": TEMPLATE}
     gated = pod("g", namespace="a", spec={"schedulingGates": [{"name": "x"}]})
     jobs = [
         custom("batch/v1", "Job", "j", namespace=name, labels={"kueue.x-k8s.io/queue-name": "q"}, spec=spec)
