@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -128,6 +128,9 @@ def reason_words(
     if rivals and min(rivals) == group.priority == max(rivals):
         return "the room went to equal priorities"
     too_large = _too_large(instance, group) if reason.code == "InsufficientResources" else ""
+    lacks_room = reason.code in ("InsufficientResources", "TopologyTooNarrow") and not too_large
+    if lacks_room and _never_in_tier(instance, group):
+        return "never fits its tier"
     return too_large or _WORDS.get(reason.code, reason.code)
 
 
@@ -137,6 +140,17 @@ def _too_large(instance: Instance, group: Group) -> str:
         return "no node offers its resource"
     fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
     return "" if fit else "larger than any node"
+
+
+def _never_in_tier(instance: Instance, group: Group) -> bool:
+    """Whether it needs more pods than the domain of most nodes could hold, were all of them empty and the largest."""
+    limit, tree = group.topology.limit if group.topology else None, instance.topology
+    asked = [*{instance.pods[key].requests for key in group.pending}]
+    if limit is None or not 0 <= limit < tree.root_tier or group.bound or len(asked) != 1 or not asked[0]:
+        return False
+    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
+    rooms = {node.allocatable for node in instance.nodes.values()}
+    return group.need > max(sizes.values(), default=1) * max(map(asked[0].copies_in, rooms), default=0)
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
