@@ -285,7 +285,7 @@ def _keeping_room(job: _Preemption) -> set[Key]:
     asked = [instance.pods[key] for group in groups for key in group.pending[:1]]
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in instance.pods.values():
-        if pod.protected and pod.node in instance.nodes:
+        if pod.protected and pod.node is not None and pod.node in instance.nodes:
             there[pod.node].append(pod)
     found = set[Key]()
     for name, pods in there.items():

@@ -548,7 +548,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "in the Policy.",
     ),
     "ProtectionCosts": Code(
-        "More pods are evicted, or fewer fit, than without protected pods; or room is lacking that pods hold which may not go.",
+        "More pods are evicted, or fewer fit, than without the protection of running pods.",
         'default/b is not admitted since Pod default/a-0 is protected by volcano.sh/preemptable: "false"',
         "Nothing, or take the mark away (of a Queue: `reclaimable: false`) where the work may be disturbed after all.",
     ),

@@ -209,6 +209,33 @@ def test_bindings_of_pods_on_a_node_that_is_not_ready_are_a_repair(tmp_path: Pat
     assert main(["verify", written(tmp_path, broken_rack()), str(tmp_path / "bindings.json"), "--quiet"]) == 1
 
 
+def test_pods_of_a_lost_gang_that_waited_and_are_bound_too_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    more = pod("train-2", gpu=8, group="train")
+    assert (
+        main(
+            [
+                "repair",
+                written(
+                    tmp_path,
+                    [*broken_rack(spare=0)[:5], more, pod_group("train", minMember=1), member("train", 0, "lost", 0)],
+                ),
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    assert capsys.readouterr().out.splitlines()[1:4] == [
+        "Nothing else is disturbed.",
+        "-> default/train: 1 lost pod on n1, 2 of 2 pods run",
+        "-> default/train: 1 more pod that waited, on n2",
+    ]
+
+
+def test_a_group_that_runs_is_not_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["preempt", written(tmp_path, broken_rack()), "--for", "eval", "--quiet"]) == 2
+    assert "--for eval: found no such group that waits; it runs" in capsys.readouterr().err
+
+
 def test_what_cannot_be_repaired_ends_with_5_and_says_why(tmp_path: Path, capsys: Capture) -> None:
     alone = pod("alone", node="lost", gpu=8)
     assert main(["repair", written(tmp_path, [*broken_rack(spare=0), alone]), "--quiet"]) == 5
