@@ -19,7 +19,7 @@ from placer.base.errors import UsageError
 from placer.base.quantity import Resources
 from placer.base.text import found_like
 from placer.base.words import and_list, some
-from placer.problem import Finding, GroupKey, Instance, Key, Pod, PodState
+from placer.problem import Finding, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way, not_ready, outcome_of, protections
 from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
@@ -283,17 +283,22 @@ def _keeping_room(job: _Preemption) -> set[Key]:
         return set().union(*in_the_way(instance, names).values())
     groups = (instance.groups[key] for key in _lacking(job))
     asked = [instance.pods[key] for group in groups for key in group.pending[:1]]
+    there = _protected_by_node(instance).items()
+    return {pod.key for name, pods in there if _take_room(instance.nodes[name], pods, asked) for pod in pods}
+
+
+def _protected_by_node(instance: Instance) -> dict[str, list[Pod]]:
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in instance.pods.values():
         if pod.protected and pod.node is not None and pod.node in instance.nodes:
             there[pod.node].append(pod)
-    found = set[Key]()
-    for name, pods in there.items():
-        node = instance.nodes[name]
-        room = node.allocatable - sum((pod.requests for pod in pods), Resources())
-        if any(p.constraints.admits(node) and p.requests.fits(node.allocatable) > p.requests.fits(room) for p in asked):
-            found |= {pod.key for pod in pods}
-    return found
+    return there
+
+
+def _take_room(node: Node, pods: Iterable[Pod], asked: Sequence[Pod]) -> bool:
+    room = node.allocatable - sum((pod.requests for pod in pods), Resources())
+    wanted = [pod.requests for pod in asked if pod.constraints.admits(node)]
+    return any(each.fits(node.allocatable) and not each.fits(room) for each in wanted)
 
 
 def _protection_costs(job: _Preemption) -> Iterator[Finding]:

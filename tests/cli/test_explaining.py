@@ -110,6 +110,11 @@ def test_a_gang_that_is_larger_than_its_tier_never_fits(tmp_path: Path, capsys: 
     assert "never fits its tier" in capsys.readouterr().out
 
 
+def test_no_change_is_said_to_be_tried_where_there_was_no_time(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["explain", made(tmp_path, "extended resource"), "--group", "g", "--time-limit", "1e-9"]) == 0
+    assert "  No change was tried in time.\n" in capsys.readouterr().out
+
+
 def test_equal_pods_are_told_once_and_get_one_answer(tmp_path: Path, capsys: Capture) -> None:
     """Whatever their indices, which nothing looks at; one that another priority tells apart stands alone."""
     pods = [pod(f"p-{at}", gpu=8, labels={"index": str(at)}) for at in range(4)]

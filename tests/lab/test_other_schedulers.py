@@ -154,9 +154,7 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": RIVALS}))
     assert main(["explain", str(path), "--group", "c", "--time-limit", "1e-9"]) == 0
     said = "The order of volcano is not known: policy volcano, which mimics it, did not come to its end in time"
-    out = capsys.readouterr().out
-    assert said in out
-    assert "  No change was tried in time.\n" in out
+    assert said in capsys.readouterr().out
 
 
 def test_pods_that_a_job_will_make_wait_for_its_scheduler() -> None:

@@ -127,14 +127,17 @@ def reason_words(
         return "the room went to higher priorities"
     if rivals and min(rivals) == group.priority == max(rivals):
         return "the room went to equal priorities"
-    too_large = _too_large(instance, group) if reason.code == "InsufficientResources" else ""
-    lacks_room = reason.code in ("InsufficientResources", "TopologyTooNarrow") and not too_large
-    if lacks_room and _never_in_tier(instance, group):
-        return "never fits its tier"
-    return too_large or _WORDS.get(reason.code, reason.code)
+    return _too_large(instance, group, reason.code) or _WORDS.get(reason.code, reason.code)
 
 
-def _too_large(instance: Instance, group: Group) -> str:
+def _too_large(instance: Instance, group: Group, code: str) -> str:
+    words = _larger_than_nodes(instance, group) if code == "InsufficientResources" else ""
+    if words or code not in ("InsufficientResources", "TopologyTooNarrow"):
+        return words
+    return "never fits its tier" if _larger_than_domains(instance, group) else ""
+
+
+def _larger_than_nodes(instance: Instance, group: Group) -> str:
     asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending if instance.nodes}
     if any(map(instance.unoffered, asked.values())):
         return "no node offers its resource"
@@ -142,15 +145,15 @@ def _too_large(instance: Instance, group: Group) -> str:
     return "" if fit else "larger than any node"
 
 
-def _never_in_tier(instance: Instance, group: Group) -> bool:
+def _larger_than_domains(instance: Instance, group: Group) -> bool:
     """Whether it needs more pods than the domain of most nodes could hold, were all of them empty and the largest."""
     limit, tree = group.topology.limit if group.topology else None, instance.topology
     asked = [*{instance.pods[key].requests for key in group.pending}]
-    if limit is None or not 0 <= limit < tree.root_tier or group.bound or len(asked) != 1 or not asked[0]:
+    if limit is None or not 0 <= limit < tree.root_tier or group.bound or len(asked) != 1:
         return False
-    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
-    rooms = {node.allocatable for node in instance.nodes.values()}
-    return group.need > max(sizes.values(), default=1) * max(map(asked[0].copies_in, rooms), default=0)
+    nodes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
+    rooms = {node.allocatable for node in instance.nodes.values()} if asked[0] else ()
+    return group.need > max(nodes.values(), default=1) * max(map(asked[0].copies_in, rooms), default=group.need)
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
