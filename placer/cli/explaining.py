@@ -408,6 +408,13 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
 def _mimicry(group: GroupKey, told: MimickedFate, policy: str | None, instance: Instance) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
     yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
+    yield from _served(group, told, instance)
+    yield from _fitting_beside(told)
+    for note in told.notes:
+        yield f"    Not mimicked: {note}"
+
+
+def _served(group: GroupKey, told: MimickedFate, instance: Instance) -> Iterator[str]:
     own = instance.groups[group].priority
     lower = [] if told.admitted else [key for key in told.first if instance.groups[key].priority < own]
     first = [key for key in told.first if key not in lower]
@@ -415,9 +422,6 @@ def _mimicry(group: GroupKey, told: MimickedFate, policy: str | None, instance: 
         yield f"    Served before it: {_among(first)}." if first else "    No group is served before it."
     if lower:  # they may have come after it, once it had found no place
         yield f"    Placed although it waits, of lower priority: {_among(lower)}."
-    yield from _fitting_beside(told)
-    for note in told.notes:
-        yield f"    Not mimicked: {note}"
 
 
 def _among(keys: Sequence[GroupKey]) -> str:
@@ -464,11 +468,8 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
 def _changes(explained: Explanation, files: Files) -> Iterator[str]:
     found = explained.changes
     optional = explained.admitted or explained.empty
-    if not found and not explained.corrections:
-        yield "  No change was tried in time."
-        return
     if not found:
-        yield f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
+        yield _no_change(explained, optional=optional)
         return
     tried = "tried by placing all waiting groups again; nothing in the cluster is changed"
     does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
@@ -477,6 +478,12 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
         yield _options(each, files.get(number))
+
+
+def _no_change(explained: Explanation, *, optional: bool) -> str:
+    if not explained.corrections:
+        return "  No change was tried in time."
+    return f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
 
 
 def _without(explained: Explanation) -> str:

@@ -147,13 +147,18 @@ def _larger_than_nodes(instance: Instance, group: Group) -> str:
 
 def _larger_than_domains(instance: Instance, group: Group) -> bool:
     """Whether it needs more pods than the domain of most nodes could hold, were all of them empty and the largest."""
-    limit, tree = group.topology.limit if group.topology else None, instance.topology
+    limit = group.topology.limit if group.topology else None
     asked = [*{instance.pods[key].requests for key in group.pending}]
-    if limit is None or not 0 <= limit < tree.root_tier or group.bound or len(asked) != 1:
+    if limit is None or not 0 <= limit < instance.topology.root_tier or group.bound or len(asked) != 1:
         return False
-    nodes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
     rooms = {node.allocatable for node in instance.nodes.values()} if asked[0] else ()
-    return group.need > max(nodes.values(), default=1) * max(map(asked[0].copies_in, rooms), default=group.need)
+    return group.need > _most_nodes(instance, limit) * max(map(asked[0].copies_in, rooms), default=group.need)
+
+
+def _most_nodes(instance: Instance, limit: int) -> int:
+    tree = instance.topology
+    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
+    return max(sizes.values(), default=1)
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
