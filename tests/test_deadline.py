@@ -17,6 +17,7 @@ import placer.base.deadline
 import placer.passes.scheduling_pass
 import placer.search.greedy.multi_start as greedy_search
 import placer.search.process
+from placer.answers import checks
 from placer.answers.reasons import explanation
 from placer.answers.solving import solve
 from placer.base.deadline import NEVER, Deadline, within
@@ -66,7 +67,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
             (explanation, "make_dense", BUILD),
             (greedy_search, "greedy", GREEDY),
             (greedy_search, "complete", COMPLETE),
-            (assembly, "verify", VERIFY),
+            (checks, "verify", VERIFY),
             (assembly, "score", SCORE),
             (explanation.Causes, "of", REASON),
         ]

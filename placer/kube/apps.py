@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from placer.kube.base import Condition, Count, LabelSelector, Named, NamespacedObject, Schema, Work, WorkWithStatus
-from placer.kube.pod import PodTemplateSpec
+from placer.kube.pod import PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamScheduling
 
 PodTemplate = TypeVar("PodTemplate", covariant=True)
@@ -42,6 +42,29 @@ StatefulSetManifest = Work[StatefulSetSpec]
 
 class ReplicaSetManifest(NamespacedObject, frozen=True, kw_only=True):
     """Read as the link between a pod and its Deployment."""
+
+
+class DaemonSetTemplate(Schema, frozen=True, kw_only=True):
+    """Without labels and annotations."""
+
+    spec: PodSpec
+
+
+class DaemonSetSpec(Schema, frozen=True, kw_only=True):
+    template: DaemonSetTemplate
+
+
+class DaemonSetStatus(Schema, frozen=True, kw_only=True):
+    desired_number_scheduled: int | None = None
+    number_ready: int | None = None
+    observed_generation: int | None = None
+
+
+class DaemonSetManifest(NamespacedObject, frozen=True, kw_only=True):
+    """Read in a cluster alone, for the room of pods that are still to come."""
+
+    spec: DaemonSetSpec
+    status: DaemonSetStatus | None = None
 
 
 class JobSpec(Schema, Generic[PodTemplate], frozen=True, kw_only=True):

@@ -143,7 +143,18 @@ class Unread:
 
 
 def read_placement(path: str | Path) -> Placement:
-    """Read a Placement of placer, v1 Bindings, or a List of them from a file, or ``-``; BadInstance: every fault."""
+    """Read a Placement of placer, v1 Bindings, or a List of them from a file.
+
+    Parameters
+    ----------
+    path
+        Of the file; ``-``: standard input.
+
+    Raises
+    ------
+    BadInstance
+        Names every fault.
+    """
     return read_whole_placement(path)[0]
 
 

@@ -15,7 +15,7 @@ from tests.cluster.proxy import Proxy
 from tests.cluster.server import ControlPlane
 from tests.support import Document, hyper_node, node, pod_group, policy
 
-__all__ = ["REFUSED", "Applied", "Run", "allowed", "evictions", "full", "nominated", "told"]
+__all__ = ["REFUSED", "Applied", "Run", "allowed", "evictions", "full", "nominated", "still_run", "told"]
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 REFUSED = json.dumps(
@@ -125,3 +125,12 @@ def full(cluster: Api, *, spare: int = 0) -> list[Document]:
 def steal_spec(name: str, where: str) -> Document:
     """A pod of high priority, which does not go."""
     return owned(name, "service", "high", where, cpu=4)
+
+
+def still_run(cluster: Api) -> set[str]:
+    """Pods that have a node and are not on their way out."""
+    return {
+        each["metadata"]["name"]
+        for each in cluster.items(PODS)
+        if each["spec"].get("nodeName") and not each["metadata"].get("deletionTimestamp")
+    }

@@ -135,7 +135,7 @@ def proxy(passes: Passes, control_plane: ControlPlane) -> Iterator[Proxy]:
 
 @pytest.fixture
 def applied(
-    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes
+    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes, lasting_lease: None
 ) -> Callable[[str], Applied]:
     """Calls of a command with ``--apply`` at an empty server that knows Volcano's kinds."""
     return lambda command: Applied(control_plane, capsys, passes, command)
@@ -158,10 +158,12 @@ def repair(applied: Callable[[str], Applied]) -> Applied:
 
 @pytest.fixture
 def lasting_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have passes stay the leader for ten minutes without an answer: a server that starves for ten seconds, on a
-    machine with more to do than it can, ends a pass, as it is to, and says nothing of what the test is about.
+    """Have passes and calls stay the leader for ten minutes without an answer.
+
+    A server that starves for ten seconds on a busy machine ends a pass, as it is to; no such test is about that.
     """
-    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _: LeaseOptions(renew_deadline=600.0))
+    for where in ("pass_flags", "applying"):
+        monkeypatch.setattr(f"placer.cli.{where}.lease_of", lambda _: LeaseOptions(renew_deadline=600.0))
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from typing import Any
 import urllib3
 
 from tests.cluster.api import Api, Refused
+from tests.cluster.background import at_work
 from tests.cluster.server import ControlPlane
 from tests.support import node
 
@@ -94,7 +95,6 @@ class Containers:
     ended: list[Ended] = field(default_factory=list)  #: in the order in which they ended
     _running: dict[str, _Container] = field(default_factory=dict)
     _logs: dict[str, Path] = field(default_factory=dict)
-    _over: threading.Event = field(default_factory=threading.Event)
 
     def log(self, path: str) -> bytes | None:
         """What the container said that a path of the kubelet's API is about: ``/containerLogs/NAMESPACE/POD/NAME``."""
@@ -105,14 +105,6 @@ class Containers:
     def said(self) -> str:
         """All that containers have said so far."""
         return "".join(each.read_text(encoding="utf-8") for each in list(self._logs.values()))
-
-    def work(self) -> None:
-        """Look at the pods of the node until it is over; then end what runs."""
-        while not self._over.wait(_EVERY):
-            self.step()
-
-    def stop(self) -> None:
-        self._over.set()
 
     def kill(self) -> None:
         for each in self._running.values():
@@ -285,25 +277,13 @@ def containers(control_plane: ControlPlane, api: Api, folder: Path, url: str) ->
     document["status"]["addresses"] = [{"type": "InternalIP", "address": "127.0.0.1"}]
     document["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": server.server_port}}
     api.create(document)
-    faults: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.work()
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=each, daemon=True) for each in (server.serve_forever, work)]
-    for each in threads:
-        each.start()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
-        yield found
+        with at_work(found.step, _EVERY):
+            yield found
     finally:
-        found.stop()
         server.shutdown()
-        for each in threads:
-            each.join()
+        thread.join()
         server.server_close()
         found.kill()
-    if faults:
-        raise faults[0]

@@ -13,8 +13,6 @@ from tests.cluster.proxy import Rule, Spoil
 
 __all__ = ["CELLS", "FAULTS", "PHASES", "Cell", "Fault", "Phase"]
 
-_ALWAYS = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:

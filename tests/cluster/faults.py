@@ -16,6 +16,7 @@ from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.writing.plan_execution import execute_plan
 from placer.problem import Key
 from tests.cluster.api import PATIENCE, Api
+from tests.cluster.proxy import Rule, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document
 
@@ -26,6 +27,7 @@ __all__ = [
     "before_bindings",
     "half_bound",
     "recreate",
+    "refusing",
     "steal",
 ]
 
@@ -34,6 +36,13 @@ PODS = "/api/v1/namespaces/default/pods"
 
 def half_bound(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {each["group"]: each for each in told["incomplete"] if each["state"] == "halfBound"}
+
+
+def refusing(*pods: str) -> Rule:
+    """Bindings of some pods are not allowed."""
+    return lambda _method, path, _times: (
+        Spoil(403) if path.endswith("/binding") and path.split("/")[-2] in pods else None
+    )
 
 
 def before_bindings(monkeypatch: pytest.MonkeyPatch, work: Callable[[Any], None]) -> None:

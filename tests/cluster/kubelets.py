@@ -10,9 +10,9 @@ Source: Kubernetes ``pkg/kubelet/lifecycle/predicate.go`` (reasons and messages)
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from placer.problem.node_resource_topology import DemandPool
 from placer.problem.numa import TopologyManager
 from placer.problem.requests import pod_requests
 from tests.cluster.api import Api, Refused
+from tests.cluster.background import at_work
 from tests.support import Document, instance_of, objects_of
 
 __all__ = ["Admission", "Impatient", "Kubelets", "Rejection"]
@@ -146,7 +147,6 @@ class Kubelets:
         self.api = api
         self.admissions: dict[str, Admission] = {}
         self.rejected: dict[str, Rejection] = {}  #: by NAMESPACE/NAME
-        self._over = threading.Event()
 
     def add(self, *nodes: Document, topologies: Sequence[Document] = ()) -> None:
         """Create nodes, and the NodeResourceTopology objects of some of them."""
@@ -188,9 +188,9 @@ class Kubelets:
         )
         return len(going) + sum(map(len, coming.values()))
 
-    def running(self, every: float = 0.05) -> _Running:
+    def running(self, every: float = 0.05) -> AbstractContextManager[None]:
         """Let all kubelets work in the background for as long as a ``with`` block lasts."""
-        return _Running(self, every)
+        return at_work(self.step, every)
 
     def _report(self, pod: Mapping[str, Any], rejection: Rejection | None) -> None:
         metadata = pod["metadata"]
@@ -220,32 +220,6 @@ class Impatient(Kubelets):
         super()._report(pod, rejection)
         if rejection is not None:
             self.api.delete(_path(pod), pod["metadata"]["uid"])
-
-
-class _Running:
-    """Kubelets at work; what goes wrong there is raised at the end of the block."""
-
-    def __init__(self, kubelets: Kubelets, every: float) -> None:
-        self._kubelets, self._every = kubelets, every
-        self._over = threading.Event()
-        self._fault: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        if self._fault is not None:
-            raise self._fault
-
-    def _work(self) -> None:
-        try:
-            while not self._over.wait(self._every):
-                self._kubelets.step()
-        except BaseException as fault:
-            self._fault = fault
 
 
 def _path(pod: Mapping[str, Any]) -> str:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any
 
 import urllib3
 
 from tests.cluster.server import ControlPlane
 
-__all__ = ["AskedEviction", "Proxy", "Spoil", "proxied"]
+__all__ = ["Proxy", "Spoil", "proxied"]
 
 
 @dataclass(frozen=True)
@@ -72,21 +72,6 @@ _STALLED = 120.0
 _OWN = ("Host", "Connection", "Content-Length", "Transfer-Encoding")
 
 
-class AskedEviction(NamedTuple):
-    """An eviction that was asked for: the name and the uid of its pod, and whether the server did it."""
-
-    name: str
-    uid: str
-    done: bool
-
-
-def _evicted(path: str, query: str, body: bytes | None) -> tuple[str, str] | None:
-    """The name and the uid of the pod that a request would have evicted; None where it would evict none."""
-    if not path.endswith("/eviction") or "dryRun" in query or body is None:
-        return None
-    return path.split("/")[-2], json.loads(body)["deleteOptions"]["preconditions"]["uid"]
-
-
 class Proxy:
     """What is in front; ``rule`` may be changed at any time."""
 
@@ -99,7 +84,6 @@ class Proxy:
         self.reached: Counter[tuple[str, str]] = Counter()  #: what the server got, whatever it answered
         self.bound: Counter[str] = Counter()  #: uid of a pod to how often the server bound it
         self.held_back = 0  #: requests that the server gets later, and has not got yet
-        self.evictions: list[AskedEviction] = []  #: in the order in which they came to an end, without dry runs
         self._control_plane = control_plane
         self.over = threading.Event()  #: set at the end
         self._lock = threading.Lock()
@@ -128,9 +112,7 @@ class Proxy:
             self.users[method, path].append(handler.headers.get("Authorization") or "")
             times = self.asked[method, path]
         spoil = self.rule(method, path, times)  # it may wait for what another request does
-        evicted = _evicted(path, query, body)
         if spoil is not None and spoil.is_answered_here:
-            self._note_eviction(evicted, done=False)
             self._spoil(handler, spoil)
             return
         with self._lock:
@@ -143,7 +125,6 @@ class Proxy:
                 self.held_back -= spoil is not None
         with self._lock:
             self._note(method, path, body, answer.status)
-        self._note_eviction(evicted, done=answer.status < 300)
         with self._open(handler.connection) if path.endswith("?watch") else nullcontext():
             self._answer(handler, spoil, answer)
         answer.release_conn()
@@ -169,11 +150,6 @@ class Proxy:
         self.done[method, path] += status < 300
         if path.endswith("/binding") and status < 300 and body is not None:
             self.bound[json.loads(body)["metadata"]["uid"]] += 1
-
-    def _note_eviction(self, pod: tuple[str, str] | None, *, done: bool) -> None:
-        if pod is not None:
-            with self._lock:
-                self.evictions.append(AskedEviction(*pod, done))
 
     def _answer(self, handler: BaseHTTPRequestHandler, spoil: Spoil | None, answer: Any) -> None:
         """Hand on an answer of the server, or what stands in its place."""
@@ -229,23 +205,11 @@ def proxied(control_plane: ControlPlane, *, encrypted: bool = False) -> Iterator
             except (OSError, ValueError, urllib3.exceptions.HTTPError):  # either side went away
                 self.close_connection = True
 
-        def do_GET(self) -> None:
-            self.handle_any()
-
-        def do_POST(self) -> None:
-            self.handle_any()
-
-        def do_PUT(self) -> None:
-            self.handle_any()
-
-        def do_PATCH(self) -> None:
-            self.handle_any()
-
-        def do_DELETE(self) -> None:
-            self.handle_any()
-
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
+
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        setattr(Handler, f"do_{method}", Handler.handle_any)
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

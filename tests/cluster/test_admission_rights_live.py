@@ -20,10 +20,8 @@ from tests.cluster.conftest import POLICIES as POLICY_KIND
 from tests.cluster.controllers import Controllers, priority_class
 from tests.cluster.deployed import Deployed
 from tests.cluster.faults import PODS
-from tests.cluster.held import all_bound, held, held_gang, only_nodes, scheduled
+from tests.cluster.held import held
 from tests.cluster.passes import Passes, bound, gang
-from tests.cluster.proxy import Proxy
-from tests.cluster.test_half_bound_live import refusing
 from tests.cluster.things import live_pod
 from tests.problem.test_upstream_gangs import gang as upstream_gang
 from tests.problem.test_upstream_gangs import upstream
@@ -350,26 +348,6 @@ def test_gangs_are_bound_and_status_of(kept: Callable[..., None], passes: Passes
     assert (done["told"]["conditions"], done["told"]["groups"]) == (2, 3)
     assert cluster.get(f"{VOLCANO}/a")["status"]["phase"] == "Running"
     assert cluster.get(f"{UPSTREAM}/up")["status"]["conditions"][0]["status"] == "True"
-
-
-@pytest.mark.usefixtures("kube_scheduler", "lasting_lease")
-def test_gangs_are_released_and_status_of(kept: Callable[..., None], passes: Passes, cluster: Api) -> None:
-    kept(GATES)
-    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *held_gang("a", 4, cpu=2), *held_gang("large", 2, cpu=100))
-    done = passes("--enforce", "gates")
-    assert (done["released"], done["told"]["troubles"]) == (4, [])
-    planned = only_nodes(cluster)
-    assert all_bound(cluster, *planned) == planned
-    assert len(planned) == 4
-    assert scheduled(cluster, "large-0")["message"].startswith("InsufficientResources")
-
-
-def test_half_bound_gangs_are_taken_back(kept: Callable[..., None], passes: Passes, cluster: Api, proxy: Proxy) -> None:
-    kept("overlays/rollback", proxy.url)
-    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *gang("a", 2, cpu=4))
-    proxy.rule = refusing("a-1")
-    done = passes("--gang-grace", "1", "--roll-back", code=None)
-    assert (done["gangs"]["rolledBack"], done["told"]["troubles"]) == (1, [])
 
 
 @pytest.mark.usefixtures("lasting_lease")

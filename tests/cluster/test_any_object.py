@@ -21,6 +21,7 @@ from tests.cluster.any_objects import changed
 from tests.cluster.snapshots import ListServer
 from tests.cluster.things import live_pod, numa_topology
 from tests.examples import examples
+from tests.netdocs import app_group, call, costs, network_topology, weights
 from tests.support import Document, hyper_node, node, pod_group, queue
 
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
@@ -53,7 +54,6 @@ def _custom(api_version: str, kind: str, name: str, namespace: str | None = "odd
 
 def odd() -> list[Document]:
     """One of every kind that is listed, or more where they differ, all of them in order and tied to each other."""
-    workload = {"kind": "Deployment", "apiVersion": "apps/v1", "namespace": "odd", "name": "web", "selector": "web"}
     app = {"appgroup.diktyo.x-k8s.io": "app", "appgroup.diktyo.x-k8s.io.workload": "web"}
     needs = {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}
     term = {"labelSelector": {"matchLabels": {"team": "a"}}, "topologyKey": "rack"}
@@ -128,43 +128,9 @@ def odd() -> list[Document]:
         numa_topology("odd-n1", {"cpu": "8", "memory": "8Gi"}, {"cpu": "8"}),
         _custom("v1", "Namespace", "odd", None),
         _custom("scheduling.k8s.io/v1", "PriorityClass", "high", None, value=1000, globalDefault=False),
-        _custom(
-            "appgroup.diktyo.x-k8s.io/v1alpha1",
-            "AppGroup",
-            "app",
-            spec={
-                "numMembers": 1,
-                "topologySortingAlgorithm": "KahnSort",
-                "workloads": [{"workload": workload, "dependencies": [{"workload": workload, "minBandwidth": "1"}]}],
-            },
-        ),
-        _custom(
-            "networktopology.diktyo.x-k8s.io/v1alpha1",
-            "NetworkTopology",
-            "nt-default",
-            spec={
-                "configmapName": "measured",
-                "weights": [
-                    {
-                        "name": "UserDefined",
-                        "topologyList": [
-                            {
-                                "topologyKey": "topology.kubernetes.io/zone",
-                                "originList": [
-                                    {
-                                        "origin": "z1",
-                                        "costList": [
-                                            {"destination": "z2", "bandwidthCapacity": "1G", "networkCost": 5}
-                                        ],
-                                    }
-                                ],
-                            }
-                        ],
-                    }
-                ],
-            },
-        ),
-        _custom("v1", "ConfigMap", "measured", data={"odd-n1.odd-n2": '{"p90": 3}'}),
+        app_group("app", {"web": [call("web", bandwidth="1")]}, namespace="odd", numMembers=1),
+        network_topology(weights(zone=costs(("z1", "z2", 5, "1G"))), namespace="odd"),
+        _custom("v1", "ConfigMap", "netperf", data={"odd-n1.odd-n2": '{"p90": 3}'}),
         _custom(
             "v1",
             "PersistentVolumeClaim",

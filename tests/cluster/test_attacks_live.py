@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from placer.passes.cluster.reading.client import STRATEGIC_MERGE
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.passes import bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.support import Document, node
+from tests.support import node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
@@ -36,39 +33,6 @@ def test_who_says_that_room_is_held_for_it_gets_none(cluster: Api, run: Run) -> 
     assert overfull(cluster) == []
 
 
-def low(name: str, where: str, **metadata: Any) -> Document:
-    """A pod of low priority that fills a node."""
-    made = owned(name, name, "low", where, cpu=8)
-    return {**made, "metadata": {**made["metadata"], **metadata}}
-
-
-def of_kind(kind: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": kind, "name": "owner", "uid": "uid-of-owner", "controller": True}
-
-
-def test_what_may_never_go_stays(cluster: Api, run: Run, proxy: Proxy) -> None:
-    """On each node one pod of low priority, each with another reason to stay; what waits is more urgent."""
-    cluster.create(priority_class("low", 10), priority_class("high", 1000))
-    cluster.create(*(node(f"n{number}", cpu=8) for number in range(6)))
-    other = low("other", "n3")
-    other["spec"]["schedulerName"] = "default-scheduler"
-    running = [
-        low("daemon", "n0", ownerReferences=[of_kind("DaemonSet")]),
-        low("static", "n1", ownerReferences=[of_kind("Node")]),
-        low("bare", "n2", ownerReferences=[]),
-        other,
-        low("protected", "n4", labels={"placer.dev/disrupt": "never"}),
-        low("going", "n5", finalizers=["example.com/never"]),
-    ]
-    cluster.create(*running, owned("train", "train", "high", cpu=8))
-    cluster.call("DELETE", f"{PODS}/going", {"gracePeriodSeconds": 30})
-    allowed(cluster, **EVICT, move="fewest")
-    done = run()
-    assert (done["disruption"], done["bound"]) == (None, 0)
-    assert evictions(proxy) == {}
-    assert len(bound(cluster)) == 6
-
-
 def test_a_finalizer_that_never_goes_holds_no_room_once_the_pod_has_ended(cluster: Api, run: Run, proxy: Proxy) -> None:
     """Its kubelet ends it and says so; the object stays for ever, and is not evicted once more."""
     full(cluster)
@@ -84,19 +48,6 @@ def test_a_finalizer_that_never_goes_holds_no_room_once_the_pod_has_ended(cluste
     assert bound(cluster).keys() == {*GAINING, "eval1-0", "filler"}
     assert evictions(proxy) == {"eval0-0": 2, "eval0-1": 2}  # asked whether, and then done
     assert run()["disruption"] is None
-
-
-def test_room_is_over_for_a_pod_that_is_made_larger_once_it_is_promised(cluster: Api, run: Run) -> None:
-    """Its room would come before every PriorityClass, and so would all that it asks for by now."""
-    full(cluster)
-    allowed(cluster, **EVICT)
-    assert len(run("--gone-within", "1")["disruption"]["standing"]) == 2
-    larger = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "5"}}}]}}
-    cluster.call("PATCH", f"{PODS}/train-0/resize", larger, STRATEGIC_MERGE)
-    done = run("--gone-within", "1")
-    assert done["room"] == "over"
-    assert "room is held no longer for default/train-0, default/train-1" in done["disruption"]["trouble"]
-    assert not GAINING & bound(cluster).keys()
 
 
 BUDGET = {"maxUnavailable": "100%", "selector": {"matchLabels": {"app": "cheap"}}}

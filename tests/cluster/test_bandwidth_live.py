@@ -10,13 +10,9 @@ from urllib.error import HTTPError
 
 import pytest
 
-from placer.answers.solving import solve
-from placer.passes.cluster import Client, take
-from placer.passes.cluster.reading.earlier_passes import instance_in
 from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.server import ControlPlane
-from tests.cluster.things import live_pod
 from tests.support import node
 from tests.test_deploy import DEPLOY
 from tests.waiting import wait_until
@@ -164,68 +160,7 @@ def test_a_pod_writes_the_speed_of_its_own_node_and_nothing_else(
     assert refused(unbound.patch, "/api/v1/nodes/n1/status", {"status": {"capacity": {RESOURCE: "1"}}}) == 422
 
 
-def test_without_its_right_it_says_what_the_server_says(
-    control_plane: ControlPlane,
-    cluster: Api,
-    account: Path,
-    published: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """And tries it again after a while, by when the right may be there."""
-    cluster.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{NAMESPACE}")
-    its = writer(control_plane, account)
-    status = "/api/v1/nodes/n1/status?dryRun=All"
-    wait_until(lambda: _status(its, status) == 403, "the refusal")
-    host, _, port = control_plane.url.removeprefix("https://").rpartition(":")
-    for name, value in (("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", port)):
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(published.publish, "__defaults__", (account,))
-    monkeypatch.setattr("sys.argv", ["publish", "--node=n1", "--mbit=10000", "--interface=eth0"])
-    monkeypatch.setattr(published.time, "sleep", _stop)
-    with pytest.raises(InterruptedError):
-        published.main()
-    said = capsys.readouterr().err
-    assert said.startswith("Node n1: 403: ")
-    assert "cannot patch resource" in said
-    assert "nodes/status" in said
-
-
-def _stop(_seconds: float) -> None:
-    raise InterruptedError
-
-
-def _status(its: Api, path: str) -> int:
-    try:
-        its.patch(path, {"status": {"capacity": {RESOURCE: "1"}}})
-    except Refused as refusal:
-        return refusal.status
-    return 200
-
-
 def _token_of_no_pod(cluster: Api) -> str:
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     made = cluster.call("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAMESPACE}/token", asked)
     return str(made["status"]["token"])
-
-
-def test_no_node_gets_more_than_its_link_carries(
-    deployed: Deployed, control_plane: ControlPlane, cluster: Api, account: Path, published: ModuleType
-) -> None:
-    """What the kubelet takes over into allocatable decides where pods go that request it."""
-    published.publish(control_plane.url, "n1", 10**9, account)
-    cluster.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": {RESOURCE: capacity(cluster, "n1")}}})
-    asks = {"resources": {"requests": {RESOURCE: "600M"}, "limits": {RESOURCE: "600M"}}}
-    for name in ("a", "b"):
-        pod = live_pod(name, cpu=1)
-        pod["spec"]["containers"][0] |= asks
-        cluster.create(pod)
-    found = placer_solve(take(Client.connect(deployed.kubeconfig()), "placer"))
-    assert list(found.values()) == ["n1"]
-
-
-def placer_solve(snapshot: Any) -> dict[str, str]:
-    """Where the pods of a snapshot go."""
-    placement = solve(instance_in(snapshot), method="exact").placement
-    assert placement is not None
-    return {each.pod.name: each.node for each in placement.bindings}

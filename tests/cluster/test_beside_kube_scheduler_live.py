@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from tests.cluster.api import Api
@@ -38,36 +36,3 @@ def _refused(cluster: Api, pod: str) -> bool:
     """Whether kube-scheduler has said that there is no room."""
     status = cluster.get(f"/api/v1/namespaces/default/pods/{pod}")["status"]
     return any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ())
-
-
-@pytest.mark.usefixtures("kube_scheduler")
-def test_both_at_work_at_once(cluster: Api, passes: Passes) -> None:
-    """Gangs come out whole, and a node that we have filled beyond its room, not knowing what they did, is reported."""
-    cluster.create(*(node(f"n{number}") for number in range(10)))
-    names = [f"g{number}" for number in range(10)]
-    cluster.create(*(each for name in names for each in gang(name, 4)))
-    theirs = [live_pod(f"web-{number}", scheduler="default-scheduler", cpu=1) for number in range(40)]
-    beside = threading.Thread(target=lambda: [cluster.create(each) for each in theirs])
-    beside.start()
-    reported: set[str] = set()
-    try:
-        for _ in range(3):
-            told = passes(code=None)
-            reported |= {each.split()[1].rstrip(":") for each in told["overfull"]}
-            assert [each for each in told["incomplete"] if each["state"] != "short"] == []
-    finally:
-        beside.join()
-    wait_until(lambda: len(of("web", bound(cluster))) == 40 or bool(overfull(cluster)))
-    told = passes(code=None)
-    reported |= {each.split()[1].rstrip(":") for each in told["overfull"]}
-    counts = {name: len(of(f"{name}-", bound(cluster))) for name in names}
-    assert set(counts.values()) <= {0, 4}
-    assert {name for name in overfull(cluster) if _last_bound(cluster, name).startswith("g")} <= reported
-    if not overfull(cluster):  # 40 and 40 are all the room there is
-        assert set(counts.values()) == {4}
-
-
-def _last_bound(cluster: Api, where: str) -> str:
-    """The pod of a node that was bound last; a pod is not written to here after that."""
-    there = [each["metadata"] for each in cluster.items("/api/v1/pods") if each["spec"].get("nodeName") == where]
-    return str(max(there, key=lambda each: int(each["resourceVersion"]))["name"])

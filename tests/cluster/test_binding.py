@@ -124,12 +124,6 @@ def test_after_a_conflict_the_pod_says_what_became_of_it(
     assert server.asked == ["POST", "GET"]
 
 
-def test_a_conflict_that_leaves_the_pod_as_it_was_is_tried_again() -> None:
-    server = Server(said(409, "the object has been modified"), said(201), pod=pod())
-    assert tried(server).state is BindingState.BOUND
-    assert server.asked == ["POST", "GET", "POST"]
-
-
 @pytest.mark.parametrize("status", [400, 403, 404, 405, 422])
 def test_what_is_refused_is_not_tried_again(status: int) -> None:
     server = Server(said(status, "no"), pod=pod())
@@ -206,12 +200,6 @@ def test_doubt_outlives_a_refusal_that_comes_after_it() -> None:
     server = Server(None, said(403, "no"), pod=pod())
     assert tried(server) == BindingResult(BIND, BindingState.REFUSED, "403 no")
     assert len(server.fences) == 1
-
-
-def test_what_cannot_be_fenced_stays_unknown() -> None:
-    server = Server(None, pod=pod())
-    server.unfenced = said(403, "not allowed")
-    assert tried(server, seconds=1.0) == BindingResult(BIND, BindingState.UNKNOWN, "no answer")
 
 
 @pytest.mark.parametrize(("node", "fate"), [("n1", BindingState.BOUND), (None, BindingState.UNKNOWN)])

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from placer.cli import main
-from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.passes.cluster.writing.lease import LeaseOptions
 from placer.passes.preflight import checks
 from placer.passes.preflight.checks import MIB
 from placer.search.memory import memory_limit
 from tests.cluster.api import Api, definitions
-from tests.cluster.binaries import programs, resource_definitions
+from tests.cluster.binaries import resource_definitions
 from tests.cluster.conftest import _found
 from tests.cluster.deployed import Deployed
 from tests.cluster.passes import Passes
@@ -28,7 +28,6 @@ from tests.cluster.things import live_pod
 from tests.support import Document, node
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/placer/leases"
-SYSTEM = "/api/v1/namespaces/kube-system/pods"
 
 #: State, object and what was found.
 Finding = tuple[str, str, str]
@@ -66,19 +65,6 @@ def check(cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixtu
     return Checks(control_plane, capsys)
 
 
-def program(name: str, image: str, *words: str, namespace: str = "kube-system", **labels: str) -> Document:
-    """A pod of a program, as its Deployment makes it."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
-    metadata = {"name": f"{name}-1", "namespace": namespace, "ownerReferences": [owner], "labels": labels}
-    containers = [{"name": "main", "image": image, "args": list(words)}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
-
-
-def phase(cluster: Api, name: str, phase: str) -> None:
-    """Have a pod's kubelet say how it is."""
-    cluster.patch(f"{SYSTEM}/{name}/status", {"status": {"phase": phase}})
-
-
 # --------------------------------------------------------------------------------------------- kinds and their versions
 
 
@@ -105,34 +91,6 @@ def test_kinds_that_are_not_served_and_one_of_another_version(
 
 def _is_of(definition: Document, plural: str) -> bool:
     return bool(definition["spec"]["names"]["plural"] == plural)
-
-
-def test_kinds_that_are_served_are_told_with_their_version(check: Checks, install: Callable[..., None]) -> None:
-    install("volcano")
-    found = {each[1]: each for each in check.of("kinds")}
-    assert found["HyperNode.topology.volcano.sh"][::2] == ("ok", "served as topology.volcano.sh/v1alpha1")
-    assert found["PodGroup.scheduling.k8s.io"][::2] == ("ok", "served as scheduling.k8s.io/v1beta1")
-
-
-def test_volcanos_jobs_where_they_are_let_in(check: Checks, cluster: Api, install: Callable[..., None]) -> None:
-    install("volcano")
-    cluster.uninstall("jobs.batch.volcano.sh")
-    assert check.of("kinds", "--inqueue") == [("failed", "Job.batch.volcano.sh", "not served")]
-    install("volcano", jobs=True)
-    assert {each[0] for each in check.of("kinds", "--inqueue")} == {"ok"}
-
-
-@pytest.mark.exhaustive
-def test_a_server_without_what_passes_write(check: Checks, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Events cannot be turned off in a cluster by accident; in one that is old they are of another version."""
-    assert {each[0] for each in check.of("kinds")} == {"ok"}
-    bare = ControlPlane(_found(programs), tmp_path, without=["events.k8s.io/v1"])
-    try:
-        bare.start()
-        assert ("failed", "events", "not served") in Checks(bare, capsys).of("kinds")
-        assert {each[0] for each in Checks(bare, capsys).of("kinds", "--dry-run")} == {"ok"}
-    finally:
-        bare.stop()
 
 
 # ------------------------------------------------------------------------------------------------- rights beside roles
@@ -200,127 +158,6 @@ def test_who_holds_the_lease(check: Checks, cluster: Api, passes: Passes) -> Non
     told = passes()  # as was said: the next pass takes it over
     assert told["leader"] is not None
     assert check.of("lease") == [("ok", name, "free")]
-
-
-def test_a_pause(check: Checks, cluster: Api) -> None:
-    lease(cluster, None, 0.0, **{PAUSED: "the fabric"})
-    assert check.of("lease") == [("warning", str(LeaseOptions()), "paused: the fabric")]
-    cluster.patch(f"{LEASES}/placer", {"metadata": {"annotations": {PAUSED: None}}})
-    assert check.of("lease") == [("ok", str(LeaseOptions()), "free")]
-
-
-def test_the_namespace_of_the_lease(check: Checks, cluster: Api) -> None:
-    words = ("--leader-elect-resource-namespace", "nowhere")
-    assert check.of("lease", *words) == [("failed", "Namespace nowhere", "not there")]
-    cluster.make_namespaces("somewhere")
-    ((state, _, _),) = check.of("lease", words[0], "somewhere")
-    assert state == "ok"
-
-
-# ---------------------------------------------------------------------------------------------------- other schedulers
-
-
-@pytest.mark.parametrize(
-    ("image", "words"),
-    [
-        ("example.com/mine:1", ("--scheduler-name=placer",)),
-        ("volcanosh/vc-scheduler:v1.15.1", ("--scheduler-name=volcano", "--scheduler-name", "placer")),
-    ],
-)
-def test_another_scheduler_of_our_name(image: str, words: tuple[str, ...], check: Checks, cluster: Api) -> None:
-    """One of another name is none, and one that has ended is none any more."""
-    cluster.create(program("other", image, "--scheduler-name=another"))
-    ((state, name, found),) = check.of("other schedulers")
-    assert (state, name) == ("ok", "schedulerName placer")
-    assert found.startswith("no argument of 1 pod names placer")
-    cluster.create(program("twin", image, *words))
-    twin = ("failed", "Pod kube-system/twin-1", "a scheduler that has our name, placer")
-    assert check.of("other schedulers") == [twin]
-    phase(cluster, "twin-1", "Running")
-    assert check.of("other schedulers") == [twin]
-    assert check.of("other schedulers", "--scheduler-name", "third")[0][0] == "ok"
-    phase(cluster, "twin-1", "Failed")
-    assert check.of("other schedulers")[0][0] == "ok"
-
-
-def test_kube_schedulers_name(check: Checks, cluster: Api) -> None:
-    words = ("--scheduler-name", "default-scheduler")
-    assert [each[:2] for each in check.of("other schedulers", *words)] == [("failed", "--scheduler-name")]
-    cluster.create(program("kube-scheduler", "registry.k8s.io/kube-scheduler:v1.37.2", "--leader-elect=true"))
-    assert [each[:2] for each in check.of("other schedulers", *words)] == [
-        ("failed", "Pod kube-system/kube-scheduler-1")
-    ]
-    assert check.of("other schedulers")[0][0] == "ok"
-
-
-def test_a_nomination_that_another_scheduler_made(check: Checks, cluster: Api) -> None:
-    cluster.create(node("n1"), live_pod("p", cpu=1), live_pod("q", cpu=1, scheduler="another"))
-    pods = "/api/v1/namespaces/default/pods"
-    cluster.patch(f"{pods}/q/status", {"status": {"nominatedNodeName": "n1"}})
-    assert check.of("other schedulers")[0][0] == "ok"
-    cluster.patch(f"{pods}/p/status", {"status": {"nominatedNodeName": "n1"}})
-    assert [each[:2] for each in check.of("other schedulers")] == [("warning", "Pod default/p")]
-    assert check.of("other schedulers", "--enforce", "gates")[0][0] == "ok"  # it may be ours, then
-
-
-def test_another_placer_with_a_lease_of_its_own(check: Checks, cluster: Api) -> None:
-    ours = {"app.kubernetes.io/name": "placer", "app.kubernetes.io/component": "pass"}
-    words = ("--leader-elect-resource-namespace", "first")
-    cluster.create(program("placer", "placer:0.1.0", "run", namespace="first", **ours))
-    assert check.of("other schedulers", *words)[0][0] == "ok"
-    cluster.create(program("placer", "placer:0.1.0", "run", namespace="second", **ours))
-    assert [each[:2] for each in check.of("other schedulers", *words)] == [("warning", "Namespace second")]
-
-
-# ------------------------------------------------------------------------------------------------------------- Volcano
-
-MANAGER = "Pod kube-system/volcano-controllers-1"
-
-
-@pytest.mark.parametrize(
-    ("words", "state", "found"),
-    [
-        (("--scheduler-name=volcano", "--scheduler-name=placer"), "ok", "vc-controller-manager knows placer"),
-        ((), "warning", "vc-controller-manager knows volcano"),
-        (
-            ("--scheduler-name=volcano,placer",),
-            "warning",
-            "vc-controller-manager knows volcano,placer as one name with a comma in it",
-        ),
-    ],
-)
-def test_the_names_that_volcanos_controllers_know(
-    words: tuple[str, ...], state: str, found: str, check: Checks, cluster: Api, install: Callable[..., None]
-) -> None:
-    install("volcano")
-    cluster.create(program("volcano-controllers", "volcanosh/vc-controller-manager:v1.15.1", "--v=4", *words))
-    assert (state, MANAGER, found) in _volcano(check)
-
-
-def _volcano(check: Checks, *words: str) -> list[Finding]:
-    return [(each["state"], each["object"], each["found"]) for each in check(*words) if each["check"] == "volcano"]
-
-
-def test_who_writes_the_status_of_pod_groups(check: Checks, cluster: Api, install: Callable[..., None]) -> None:
-    """One of the two: without vc-scheduler placer lets jobs in, beside it neither that nor the status is placer's."""
-    install("volcano", jobs=True)
-    alone = [
-        (
-            "warning",
-            "vc-scheduler",
-            "is not seen to run, and this pass lets no jobs in: pods of Volcano's Jobs are never made",
-        )
-    ]
-    shared = [("failed", "vc-scheduler", "runs, and writes the status of PodGroups as this pass does")]
-    fine = [("ok", "PodGroups", "one writer of their status")]
-    assert _volcano(check) == alone
-    assert _volcano(check, "--inqueue") == fine
-    cluster.create(program("volcano-scheduler", "volcanosh/vc-scheduler:v1.15.1", "--scheduler-name=volcano"))
-    assert _volcano(check) == shared
-    assert _volcano(check, "--inqueue", "--no-group-status") == shared
-    assert _volcano(check, "--no-group-status") == fine
-    phase(cluster, "volcano-scheduler-1", "Succeeded")
-    assert _volcano(check) == alone
 
 
 # --------------------------------------------------------------------------------------------------- clock and memory

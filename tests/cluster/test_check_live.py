@@ -144,23 +144,6 @@ def test_passes_for_some_namespaces_work_with_the_rights_in_these(
     assert deployed.api.get("/api/v1/namespaces/tenant/pods/theirs")["spec"].get("nodeName") is None
 
 
-def test_of_a_namespace_without_rights_a_pass_says_which(
-    deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = composed(tmp_path, "base", "namespace-rights", components=["namespaces"])
-    deployed.kubectl("apply", "-k", str(folder))
-    deployed.api.create(node("n1"), live_pod("theirs", namespace="tenant", cpu=1))
-    config = deployed.kubeconfig("placer")
-    words = ["run", "--kubeconfig", config, "--method=greedy", "--settle=0", "--namespaces=tenant"]
-    assert main(words) == 6
-    assert "nothing is bound without the right to create pods/binding" in capsys.readouterr().err
-    code, told = checked(capsys, "--kubeconfig", config, "--namespaces=tenant")
-    missing = str(Right("", "pods/binding", "create", "tenant"))
-    (found,) = (each for each in told["checks"] if each["object"] == missing)
-    assert (code, found["state"]) == (6, "failed")
-    assert "deploy/namespace-rights" in found["action"]
-
-
 def test_every_overlay_is_among_them() -> None:
     assert set(OVERLAYS) == {"base", *(f"overlays/{each.name}" for each in (DEPLOY / "overlays").iterdir())}
 
@@ -201,12 +184,12 @@ def less(role: dict[str, Any], right: Right) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "folder", ["base", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OVERLAYS if each != "base")]
+    ("folder", "step"), [("base", 8), *(pytest.param(each, 1, marks=pytest.mark.exhaustive) for each in OVERLAYS)]
 )
 def test_one_right_less_is_told_with_what_to_do(
-    folder: str, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folder: str, step: int, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every one of them, in turn; of a kind that is not installed here it is a warning."""
+    """Every one of them in turn, or some; of a kind that is not installed here it is a warning."""
     deployed.api.uninstall(*JOBS)
     deployed.apply("crds", folder)
     documents = rendered(deployed, folder)
@@ -217,7 +200,7 @@ def test_one_right_less_is_told_with_what_to_do(
     tried = 0
     for role in roles_of(documents):
         path = deployed.api.path(role)
-        for right in sorted(granted([role])):
+        for right in sorted(granted([role]))[::step]:
             _put(deployed, path, less(role, right))
             wait_until(partial(_refuses, account, right))
             found, told = checked(capsys, *words)
@@ -229,7 +212,7 @@ def test_one_right_less_is_told_with_what_to_do(
             assert found == (6 if missing["state"] == "failed" else code)
             wait_until(partial(allows, account, right))
             tried += 1
-    assert tried == len(granted(documents))
+    assert tried * step >= len(granted(documents))
 
 
 def _refuses(account: Client, right: Right) -> bool:

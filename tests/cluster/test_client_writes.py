@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,68 +14,37 @@ import urllib3
 from placer.base.errors import ClusterError
 from placer.passes.cluster.reading.client import MERGE, Busy, Client, Unanswered
 from placer.passes.cluster.reading.credentials import Account, Credentials
-
-#: Status, headers and parts of an answer; status 0: none, the connection is closed.
-KubeletAnswer = tuple[int, dict[str, str], list[bytes]]
+from tests.cluster.played import Asked, Said, played
 
 
 class Server:
     """Gives one answer to everything, part by part, and notes what it was asked."""
 
-    def __init__(self, said: KubeletAnswer) -> None:
-        self.said = said
+    def __init__(self, status: int, headers: dict[str, str] | None = None, *parts: bytes) -> None:
+        self.status, self.headers, self.parts = status, headers or {}, parts
         self.asked: list[tuple[str, str, str, Any]] = []
-        self.goes_on = threading.Event()  #: unless set, an answer in parts stays open at its end
+        self.goes_on = threading.Event()  #: unless set, what is asked at /open stays open at its end
+
+    def answer(self, asked: Asked) -> Said:
+        kind = asked.headers.get("content-type", "")
+        self.asked.append((asked.method, asked.path, kind, asked.body and json.loads(asked.body)))
+        return self.status, self.headers, self._parts(asked.path)
+
+    def _parts(self, path: str) -> Iterator[bytes]:
+        yield from self.parts
+        if path.startswith("/open"):
+            self.goes_on.wait(60)
 
 
 @contextmanager
-def writing(*said: Any) -> Iterator[tuple[Server, Client]]:
-    server = Server((said[0], said[1] if len(said) > 1 else {}, list(said[2:])))
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            text = self.rfile.read(length)
-            server.asked.append(
-                (self.command, self.path, self.headers["Content-Type"] or "", text and json.loads(text))
-            )
-            status, headers, parts = server.said
-            if not status:
-                self.close_connection = True
-                return
-            self.send_response(status)
-            for name, value in {**headers, "Transfer-Encoding": "chunked"}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            for part in parts:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
-                self.wfile.flush()
-            if not self.path.startswith("/open") or server.goes_on.wait(60):
-                self.wfile.write(b"0\r\n\r\n")
-
-        def do_GET(self) -> None:
-            self.answer()
-
-        def do_POST(self) -> None:
-            self.answer()
-
-        def do_PATCH(self) -> None:
-            self.answer()
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening, urllib3.PoolManager() as pool:
-        threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
+def writing(status: int, headers: dict[str, str] | None = None, *parts: bytes) -> Iterator[tuple[Server, Client]]:
+    server = Server(status, headers, *parts)
+    with played(server.answer) as url, urllib3.PoolManager() as pool:
+        account = Account(url, pool, {"authorization": "Bearer t"})
         try:
-            url = f"http://127.0.0.1:{listening.server_address[1]}"
-            account = Account(url, pool, {"authorization": "Bearer t"})
             yield server, Client(Credentials(lambda: account))
         finally:
             server.goes_on.set()
-            listening.shutdown()
 
 
 def test_what_is_written_goes_out_once_with_its_body_and_type() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from placer.passes.cluster.reading.client import APPLY
 from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed
 from tests.cluster.things import live_pod
+from tests.netdocs import app_group, call, network_topology
 from tests.support import Document, hyper_node, node
 from tests.waiting import wait_until
 
@@ -26,20 +26,11 @@ PATHS = (APP_GROUP, NETWORK, HYPER_NODE)
 Pass = Callable[..., dict[str, Any]]
 
 USER_LIST = {"name": "UserDefined", "topologyList": []}
-NETWORK_TOPOLOGY: Document = {
-    "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
-    "kind": "NetworkTopology",
-    "metadata": {"name": "nt", "namespace": "default"},
-    "spec": {"configmapName": "measured", "weights": [USER_LIST]},
-}
-
-
-def reference(name: str) -> dict[str, str]:
-    return {"kind": "Deployment", "name": f"{name}-deployment", "selector": name}
+NETWORK_TOPOLOGY = network_topology(USER_LIST, name="nt")
 
 
 def measured(**data: str) -> Document:
-    metadata = {"name": "measured", "namespace": "default"}
+    metadata = {"name": "netperf", "namespace": "default"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
@@ -51,21 +42,10 @@ def key(origin: str, destination: str) -> str:
 def shop(deployed: Deployed) -> Api:
     """Two zones, a shop of two workloads of which the web calls the db, and what describes the network."""
     deployed.apply("crds", "overlays/controllers", "measurements")
-    calls = {"workload": reference("db"), "minBandwidth": "100M", "maxNetworkCost": 50}
-    app_group = {
-        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
-        "kind": "AppGroup",
-        "metadata": {"name": "shop"},
-        "spec": {
-            "numMembers": 2,
-            "topologySortingAlgorithm": "KahnSort",
-            "workloads": [{"workload": reference("db")}, {"workload": reference("web"), "dependencies": [calls]}],
-        },
-    }
     deployed.api.create(
         *(node(f"n{each}", {REGION: "eu", ZONE: f"z{each}"}) for each in (1, 2)),
         measured(**{key("n1", "n2"): "7", key("n2", "n1"): "7"}),
-        app_group,
+        app_group("shop", {"db": [], "web": [call("db", cost=50, bandwidth="100M")]}, numMembers=2),
         NETWORK_TOPOLOGY,
         hyper_node("leaf", 1, nodes=("n1", "n2", "n3")),
     )
@@ -137,7 +117,7 @@ def test_costs_are_written_once_the_field_was_handed_over(shop: Api, run: Pass) 
     told = run("NetworkTopology")
     assert (told["written"], told["left"], told["troubles"]) == (1, [], [])
     spec = shop.get(NETWORK)["spec"]
-    assert spec["configmapName"] == "measured"
+    assert spec["configmapName"] == "netperf"
     user, costs = spec["weights"]
     assert user == USER_LIST
     assert costs["name"] == "NetperfCosts"
@@ -188,46 +168,6 @@ def test_one_right_less_is_told_and_the_others_are_used(
     failed = [each for each in json.loads(capsys.readouterr().out)["checks"] if each["state"] == "failed"]
     assert [each["object"].split(".")[0] for each in failed] == [f"patch {resource}"]
     assert main(arguments) == 0  # a pass without controllers needs none of it
-
-
-def test_measurements_that_cannot_be_used_are_findings_and_end_nothing(shop: Api, run: Pass) -> None:
-    hand_over(shop)
-    data = {key("n1", "n2"): "seven", key("n2", "n1"): "7"}
-    shop.call(
-        "PATCH",
-        "/api/v1/namespaces/default/configmaps/measured",
-        {"data": data},
-        "application/merge-patch+json",
-    )
-    told = run()
-    assert told["troubles"] == []
-    assert any(each.startswith("NetperfValue") for each in told["findings"])
-    assert shop.get(HYPER_NODE)["status"]["nodeCount"] == 2
-
-
-def test_objects_without_a_spec_are_findings_and_end_nothing(shop: Api, run: Pass) -> None:
-    """The definitions of all three kinds let them be so."""
-    kinds = {
-        "AppGroup": "appgroup.diktyo.x-k8s.io/v1alpha1",
-        "NetworkTopology": "networktopology.diktyo.x-k8s.io/v1alpha1",
-        "HyperNode": "topology.volcano.sh/v1alpha1",
-    }
-    for kind, version in kinds.items():
-        shop.create({"apiVersion": version, "kind": kind, "metadata": {"name": "empty"}})
-    told = run()
-    assert told["troubles"] == []
-    assert "NetworkTopology default/empty: spec.configmapName is missing: nothing is written" in told["findings"]
-    assert told["written"] >= len(PATHS)
-
-
-def test_a_dry_run_writes_nothing(
-    shop: Api, deployed: Deployed, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    before = versions(shop)
-    words = ["--dry-run", "--controllers", "HyperNode", "--save", str(tmp_path)]
-    assert main(["run", "--kubeconfig", deployed.kubeconfig("placer"), *words]) == 0
-    assert json.loads(capsys.readouterr().out)["controllers"]["written"] == 0
-    assert versions(shop) == before
 
 
 FORGED = {

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
 
@@ -14,8 +13,7 @@ from placer.passes.cluster import Client
 from tests.cluster.api import Api, Refused
 from tests.cluster.faults import PODS
 from tests.cluster.loops import looping
-from tests.cluster.passes import Passes, bound, gang
-from tests.cluster.plugins import FUTURE, Plugin
+from tests.cluster.passes import Passes, gang
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
@@ -82,26 +80,8 @@ def tokens(cluster: Api, control_plane: ControlPlane, install: Callable[[str], N
     cluster.delete(f"{accounts}/rotating")
 
 
-class Source(Protocol):
-    """Where a process has its token from."""
-
-    #: What is said when there is none.
-    missing: str
-
-    def give(self, token: str) -> None:
-        """Have this token be the one from now on."""
-
-    def lose(self) -> None:
-        """Have no token to give."""
-
-    def client(self, url: str | None = None) -> Client:
-        """A client that has its token from here."""
-
-
 class _File:
     """A file that a kubeconfig names (``tokenFile``), replaced as a kubelet replaces it."""
-
-    missing = "No such file or directory"
 
     def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
         self._control_plane, self._folder = control_plane, folder
@@ -115,80 +95,27 @@ class _File:
         new.write_text(token)
         new.replace(self.path)
 
-    def lose(self) -> None:
-        self.path.unlink()
-
     def kubeconfig(self, url: str | None = None) -> str:
-        return _written(self._control_plane, {"tokenFile": str(self.path)}, url)
-
-    def client(self, url: str | None = None) -> Client:
-        return Client.connect(self.kubeconfig(url))
-
-
-class _OfPod(_File):
-    """The file that a kubelet gives a pod."""
-
-    missing = "Service token file does not exist"
-
-    def __init__(self, control_plane: ControlPlane, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        super().__init__(control_plane, folder)
-        host, _, port = control_plane.url.removeprefix("https://").rpartition(":")
-        patch.setenv("HOME", str(folder))
-        patch.delenv("KUBECONFIG", raising=False)
-        patch.setenv("KUBERNETES_SERVICE_HOST", host)
-        patch.setenv("KUBERNETES_SERVICE_PORT", port)
-        where = "kubernetes.config.incluster_config.SERVICE"
-        patch.setattr(f"{where}_TOKEN_FILENAME", str(self.path))
-        patch.setattr(f"{where}_CERT_FILENAME", str(control_plane.certificate))
-
-    def client(self, url: str | None = None) -> Client:
-        assert url is None
-        return Client.connect()
+        path = self._control_plane.kubeconfig("rotating", url=url)
+        document = json.loads(path.read_text())
+        document["users"][0]["user"] = {"tokenFile": str(self.path)}
+        path.write_text(json.dumps(document))
+        return str(path)
 
 
-class _Program:
-    """A plug-in, which says that its tokens last for ever."""
-
-    missing = "process returned 1. log in first"
-
-    def __init__(self, control_plane: ControlPlane, folder: Path) -> None:
-        self._control_plane, self.plugin = control_plane, Plugin(folder)
-
-    def give(self, token: str) -> None:
-        self.plugin.gives(token, FUTURE)
-
-    def lose(self) -> None:
-        self.plugin.fails("log in first")
-
-    def client(self, url: str | None = None) -> Client:
-        return Client.connect(_written(self._control_plane, self.plugin.user, url))
-
-
-def _written(control_plane: ControlPlane, user: dict[str, Any], url: str | None) -> str:
-    path = control_plane.kubeconfig("rotating", url=url)
-    document = json.loads(path.read_text())
-    document["users"][0]["user"] = user
-    path.write_text(json.dumps(document))
-    return str(path)
-
-
-@pytest.fixture(params=["file", pytest.param("pod", marks=pytest.mark.exhaustive), "plug-in"])
-def source(
-    request: pytest.FixtureRequest, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Source:
-    if request.param == "pod":
-        return _OfPod(control_plane, tmp_path, monkeypatch)
-    return _File(control_plane, tmp_path) if request.param == "file" else _Program(control_plane, tmp_path)
+@pytest.fixture
+def source(control_plane: ControlPlane, tmp_path: Path) -> _File:
+    return _File(control_plane, tmp_path)
 
 
 def test_a_loop_goes_on_with_the_next_token_as_if_nothing_had_happened(
-    cluster: Api, control_plane: ControlPlane, tokens: Tokens, source: Source
+    cluster: Api, control_plane: ControlPlane, tokens: Tokens, source: _File
 ) -> None:
     """Its watches are opened again by the new one, so it hears of what comes; passes, Lease and Events use it, too."""
     cluster.create(node("n1", cpu=8), *gang("first", 2))
     old = tokens.issue()
     source.give(old)
-    with looping(control_plane, NEVER, client=source.client()) as loop:
+    with looping(control_plane, NEVER, client=Client.connect(source.kubeconfig())) as loop:
         assert loop.bound == 2
         source.give(tokens.issue())
         tokens.revoke(old)
@@ -206,58 +133,27 @@ def test_a_loop_goes_on_with_the_next_token_as_if_nothing_had_happened(
     assert "holderIdentity" not in lease["spec"]  # it was given back, which the old token could not
 
 
-def test_a_loop_without_a_token_tells_why_and_goes_on_when_there_is_one(
-    cluster: Api, control_plane: ControlPlane, tokens: Tokens, source: Source
-) -> None:
-    cluster.create(node("n1", cpu=8), *gang("first", 2))
-    old = tokens.issue()
-    source.give(old)
-    with looping(control_plane, 0.5, client=source.client()) as loop:
-        assert loop.bound == 2
-        source.lose()
-        tokens.revoke(old)
-        cluster.create(*gang("second", 2))
-        wait_until(
-            lambda: any(source.missing in (each.report.error or "") for each in loop.passes), "a pass that says it"
-        )
-        assert loop.bound == 2
-        source.give(tokens.issue())
-        wait_until(lambda: loop.bound == 4, "the binding of what came meanwhile")
-    assert bound(cluster).keys() == {"first-0", "first-1", "second-0", "second-1"}
-
-
-@pytest.fixture
-def file(control_plane: ControlPlane, passes: Passes, proxy: Proxy, tmp_path: Path) -> _File:
-    """Passes have their token from it."""
-    found = _File(control_plane, tmp_path)
-    passes.config = found.kubeconfig(proxy.url)
-    return found
-
-
 @pytest.mark.parametrize(
     ("method", "end"),
     [
         ("POST", "train-3/binding"),
-        ("PATCH", "waits/status"),
-        ("POST", "/leases"),
         ("PUT", "/leases/placer"),
-        ("GET", "/api/v1/nodes"),
         ("GET", "/api/v1/pods?watch"),
-        ("GET", "/api/v1/nodes?watch"),
     ],
 )
 def test_a_pass_in_which_a_token_ends_is_none_that_anybody_hears_of(
-    method: str, end: str, cluster: Api, tokens: Tokens, file: _File, passes: Passes, proxy: Proxy
+    method: str, end: str, cluster: Api, tokens: Tokens, source: _File, passes: Passes, proxy: Proxy
 ) -> None:
-    """From one request on the server refuses the old token, whatever asks with it; the file has the new one."""
+    """From one request on the server refuses the old token; the file has the new one."""
     cluster.create(node("n1", cpu=8), *gang("train", 4), live_pod("waits", cpu=100))
     old, new = tokens.issue(), tokens.issue()
-    file.give(old)
+    passes.config = source.kubeconfig(proxy.url)
+    source.give(old)
     ended = threading.Event()
 
     def rule(asked: str, path: str, times: int) -> Spoil | None:
         if not ended.is_set() and (asked == method and path.endswith(end)):
-            file.give(new)
+            source.give(new)
             ended.set()
         refused = ended.is_set() and proxy.users[asked, path][times - 1] == f"Bearer {old}"
         return Spoil(401, text='{"message": "Unauthorized"}') if refused else None
@@ -271,28 +167,3 @@ def test_a_pass_in_which_a_token_ends_is_none_that_anybody_hears_of(
     assert proxy.users[method, where][:2] == [f"Bearer {old}", f"Bearer {new}"]
     assert proxy.done[method, where] >= 1
     assert cluster.get(f"{PODS}/waits")["status"]["conditions"][0]["reason"] == "Unschedulable"
-
-
-def test_a_plug_in_that_fails_ends_a_pass_with_6_before_anything_is_asked(
-    cluster: Api,
-    tokens: Tokens,
-    passes: Passes,
-    proxy: Proxy,
-    control_plane: ControlPlane,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from placer.cli import main
-
-    source = _Program(control_plane, tmp_path)
-    source.give(tokens.issue())
-    config = _written(control_plane, source.plugin.user, proxy.url)
-    passes.config = config
-    cluster.create(node("n1"), live_pod("p", cpu=1))
-    assert passes()["bound"] == 1
-    assert source.plugin.called == 1
-    asked = sum(proxy.asked.values())
-    source.lose()
-    assert main(["run", "--kubeconfig", config]) == 6
-    assert source.missing in capsys.readouterr().err
-    assert sum(proxy.asked.values()) == asked

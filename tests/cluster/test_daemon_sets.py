@@ -94,14 +94,6 @@ def test_without_daemon_sets_nothing_is_held() -> None:
     assert held(snapshot([daemon_set(deleted=True)], node("n1"))) == {}
 
 
-def test_several_and_of_one_name() -> None:
-    taken = snapshot([daemon_set(), daemon_set(namespace="other"), daemon_set("long" * 60)], node("n" * 60), page=1)
-    instance = make_instance(taken.objects(), scheduler_name="placer", cluster=True)
-    assert {key.namespace for key in instance.pods} == {"default", "other"}
-    assert sum(pod.requests["cpu"] for pod in instance.pods.values()) == 3000
-    assert all(is_placeholder(key) for key in instance.pods)
-
-
 @pytest.mark.parametrize(
     ("spec", "document", "wanted"),
     [
@@ -193,13 +185,6 @@ def test_how_old_a_node_is_is_told_by_the_servers_clock(ahead: int, wanted: bool
     lists = {"/api/v1/nodes": aged(1, 0), "/api/v1/pods": [], "/apis/apps/v1/daemonsets": [daemons]}
     lists["/api/v1/namespaces"] = [namespace("default")]
     assert bool(held(take(Server(lists)))) == wanted
-
-
-@pytest.mark.parametrize("cpu", ["9e15", "9223372036854775807", "1e400", "-1", None, 5, [], "many"])
-def test_whatever_its_pods_ask_for_ends_no_pass(cpu: object) -> None:
-    containers = [{"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}} for name in ("a", "b")]
-    taken = snapshot([daemon_set("odd", containers=containers), daemon_set()], node("n1"))
-    assert "agent:n1" in [each.name for each in taken.objects().pods]
 
 
 def aged(count: int, minutes: int = 60) -> list[Document]:
@@ -345,9 +330,3 @@ def test_the_pod_takes_the_place_of_its_placeholder(cache: SchedulerCache) -> No
     cache.pod_happened("ADDED", event(agent("n1")))
     assert cache.refusal(alone("a"), [bind("a", "n1")]) is None
     assert cache.refusal(alone("b"), [bind("b", "n1")]) == refusal
-
-
-def test_a_list_in_place_of_events_leaves_placeholders(cache: SchedulerCache) -> None:
-    cache.pods_replaced([event(mine("a", cpu=7)), event(mine("b", cpu=8))])
-    assert cache.changed() == set()
-    assert cache.refusal(alone("b"), [bind("b", "n1")]) == "the room is gone on Node n1: cpu 8 of 7 left"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import REFUSED, Applied, evictions, told
+from tests.cluster.applied import Applied, evictions, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.passes import bound, overfull
-from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.proxy import Proxy
 from tests.support import Document, hyper_node, node, pod_group
 
 WANT = ("--want", "1 x 2 x cpu=4 @ 1")
@@ -68,25 +68,9 @@ def test_a_job_in_a_file_is_wanted_and_not_made(cluster: Api, defrag: Applied, t
     assert not {"train-0", "train-1"} & {each["metadata"]["name"] for each in cluster.items(PODS)}
 
 
-def test_room_that_is_there_is_told_and_nothing_is_touched(cluster: Api, defrag: Applied) -> None:
-    racks(cluster)
-    done = defrag("--want", "2 x 1 x cpu=4 @ 1")
-    assert done.get("moves", []) == []
-    assert done["applied"]["bound"] == {}
-    assert bound(cluster) == {f"web{number}": f"n{number}" for number in range(3)}
-
-
 def test_no_pod_is_moved_for_less_than_was_asked_for(cluster: Api, defrag: Applied) -> None:
     racks(cluster)
     done = defrag("--free-domains", "2@1", code=5)
     assert done["freed"] == ["r0"]
     assert done["applied"]["evicted"] == []
     assert bound(cluster) == {f"web{number}": f"n{number}" for number in range(3)}
-
-
-def test_where_the_server_would_refuse_one_nothing_is_evicted(cluster: Api, defrag: Applied, proxy: Proxy) -> None:
-    racks(cluster)
-    proxy.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("/eviction") else None
-    done = defrag(*WANT, code=6)
-    assert done["applied"]["evicted"] == []
-    assert done["applied"]["trouble"].startswith("Pod default/web0 cannot be evicted: 429")

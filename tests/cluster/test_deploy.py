@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 
 import pytest
-from kubernetes.config.incluster_config import InClusterConfigLoader
 
 from placer.cli import main
 from placer.passes.cluster import Client, take
-from placer.passes.cluster.reading.client import Forbidden
 from tests.cluster.api import Api
 from tests.cluster.binaries import CRDS, resource_definitions
 from tests.cluster.conftest import _found
@@ -20,6 +17,7 @@ from tests.cluster.deployed import Deployed, refused
 from tests.cluster.held import held
 from tests.cluster.things import live_pod, numa_topology
 from tests.examples import every
+from tests.netdocs import app_group, network_topology, weights
 from tests.support import hyper_node, node, pod_group, queue
 from tests.test_deploy import DEPLOY, arguments, copies, one, rights
 from tests.test_schemas import POLICY
@@ -125,33 +123,7 @@ def test_the_account_has_the_rights_that_are_written_down_and_no_others(folder: 
 def shop(deployed: Deployed) -> Deployed:
     """Everything that placer reads, with an object of each kind."""
     deployed.apply("crds", "base", "measurements")
-    measured = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "measured"}, "data": {}}
-    costs = {
-        "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
-        "kind": "NetworkTopology",
-        "metadata": {"name": "nt-default"},
-        "spec": {"configmapName": "measured", "weights": [{"name": "UserDefined", "topologyList": []}]},
-    }
-    calls = {
-        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
-        "kind": "AppGroup",
-        "metadata": {"name": "shop"},
-        "spec": {
-            "numMembers": 1,
-            "topologySortingAlgorithm": "KahnSort",
-            "workloads": [
-                {
-                    "workload": {
-                        "kind": "Deployment",
-                        "apiVersion": "apps/v1",
-                        "namespace": "default",
-                        "name": "p",
-                        "selector": "p",
-                    }
-                }
-            ],
-        },
-    }
+    measured = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "netperf"}, "data": {}}
     gang = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
@@ -166,8 +138,8 @@ def shop(deployed: Deployed) -> Deployed:
         hyper_node("leaf", 1, nodes=("n1",)),
         numa_topology("n1", {"cpu": "4"}),
         measured,
-        costs,
-        calls,
+        network_topology(weights()),
+        app_group("shop", {"p": []}, numMembers=1),
         gang,
         {**POLICY, "spec": {"locality": "all"}},
     )
@@ -205,34 +177,6 @@ def in_a_pod(deployed: Deployed, monkeypatch: pytest.MonkeyPatch, folder: Path) 
             monkeypatch.setenv(name, value)
         else:
             monkeypatch.setattr(f"kubernetes.config.incluster_config.{name}", value)
-
-
-def test_a_token_that_the_kubelet_renews_is_used(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The library reads the file again after a minute; here at once. The new token is of an account without rights. A
-    file that has nothing in it for a moment ends nothing.
-    """
-    monkeypatch.setattr("placer.passes.cluster.reading.credentials._FRESH", 0.0)
-    deployed.apply("base")
-    make_nobody(deployed)
-    in_a_pod(deployed, monkeypatch, tmp_path)
-    read = InClusterConfigLoader._read_token_file
-
-    def read_and_expire(loader: InClusterConfigLoader) -> None:
-        read(loader)
-        loader.token_expires_at = datetime.min
-
-    monkeypatch.setattr(InClusterConfigLoader, "_read_token_file", read_and_expire)
-    client = Client.connect()
-    assert client.get("/api/v1/nodes").status == 200
-    (tmp_path / "token").write_text("")
-    assert client.get("/api/v1/nodes").status == 200
-    (tmp_path / "renewed").mkdir()
-    deployed.given_to_pod("nobody", tmp_path / "renewed")
-    (tmp_path / "renewed" / "token").replace(tmp_path / "token")
-    with pytest.raises(Forbidden, match="placer:nobody"):
-        client.get("/api/v1/nodes")
 
 
 def test_the_cron_jobs_pod_finds_its_server_and_makes_a_pass(
@@ -307,13 +251,6 @@ def test_the_account_can_do_nothing_else(shop: Deployed) -> None:
     ):
         assert refused(placer.patch, path, labels) == 403, path
     assert shop.api.get(f"{PODS}/p")["metadata"].get("labels", {}) == {}
-
-
-def test_it_may_delete_a_pod(deployed: Deployed) -> None:
-    deployed.apply("base")
-    deployed.api.create(live_pod("p", cpu=1))
-    deployed.as_account("placer").delete(f"{PODS}/p", deployed.api.get(f"{PODS}/p")["metadata"]["uid"])
-    assert deployed.api.items(PODS) == []
 
 
 def test_a_dry_run_decides_and_could_not_write(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:

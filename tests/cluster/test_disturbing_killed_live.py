@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import Applied, Run, allowed, evictions, full, nominated, steal_spec, told
-from tests.cluster.controllers import PODS, Controllers, owned
+from tests.cluster.applied import Applied, Run, allowed, evictions, full, nominated, steal_spec, still_run, told
+from tests.cluster.controllers import Controllers, owned
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
@@ -68,14 +68,6 @@ class Killed:
 @pytest.fixture
 def killed(control_plane: ControlPlane, cluster: Api, proxy: Proxy) -> Killed:
     return Killed(control_plane, cluster, proxy)
-
-
-def still_run(cluster: Api) -> set[str]:
-    return {
-        each["metadata"]["name"]
-        for each in cluster.items(PODS)
-        if each["spec"].get("nodeName") and not each["metadata"].get("deletionTimestamp")
-    }
 
 
 @pytest.mark.parametrize("point", every(4, POINTS, 2))

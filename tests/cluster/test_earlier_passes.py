@@ -301,23 +301,6 @@ def test_no_name_of_a_class_gives_a_tenant_the_priority_of_what_is_half_bound(na
     assert made.instance.groups[GroupKey("scheduling.volcano.sh", "default", "an-attack")].priority == 0
 
 
-def test_a_half_bound_gang_of_coscheduling_comes_first_too(tmp_path: Path) -> None:
-    group: Document = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "half", "namespace": "default"},
-        "spec": {"minMember": 2},
-    }
-    labels = {"scheduling.x-k8s.io/pod-group": "half"}
-    uid = {"metadata": {**named("half-0")["metadata"], "labels": labels}}
-    ours: dict[str, Any] = {"labels": labels, "spec": {"schedulerName": "placer"}, "cpu": 4}
-    urgent = pod("urgent", cpu=4, spec={"schedulerName": "placer", "priority": 10**6})
-    documents = [node("n1"), group, pod("half-0", node="n1", **uid, **ours), pod("half-1", **ours), urgent]
-    assert decided(
-        prepared(snapshot_of(documents), (), recorded("half", group="scheduling.x-k8s.io")).snapshot, tmp_path
-    ) == {"half-1": "n1"}
-
-
 def test_a_workload_that_backs_off_is_not_tried_and_the_rest_of_its_gangs_goes_on(tmp_path: Path) -> None:
     """Pods of a gang may be of several workloads; those of one that waits do not count for it."""
     job = {"metadata": {**named("made")["metadata"], "ownerReferences": [owner("Job", "poison")]}}

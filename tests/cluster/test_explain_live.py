@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,20 +55,6 @@ def busy(cluster: Api, install: Callable[[str], None]) -> Api:
     return cluster
 
 
-def test_pods_of_any_scheduler_are_explained(busy: Api, ask: Ask) -> None:
-    """Rack 1 has one node of 8 free cpu, rack 2 one that is not cordoned."""
-    code, told = ask("explain", "--json")
-    assert code == 0
-    entries = {entry["group"]["name"]: entry for entry in listing(told)}
-    assert set(entries) == {"train", "eval"}
-    assert {cause["code"] for cause in entries["train"]["causes"]} <= {"TopologyTooNarrow", "NoEligibleNode"}
-    messages = [change["message"] for change in entries["train"]["changes"]]
-    assert "uncordon Node n4" in messages
-    assert "wait until Pod default/runs ends (1 pod)" in messages or "allow tier 2 in place of tier 1" in messages
-    elsewhere = entries["eval"]["scheduler"]
-    assert (elsewhere["name"], elsewhere["placer"]["admitted"], elsewhere["policy"]) == ("volcano", True, "volcano")
-
-
 def test_a_change_that_is_told_helps_the_cluster(busy: Api, ask: Ask) -> None:
     """What is pasted behind the same call is so, and so is the cluster once it is done there."""
     _, told = ask("explain", "--group", "default/train")
@@ -83,41 +67,6 @@ def test_a_change_that_is_told_helps_the_cluster(busy: Api, ask: Ask) -> None:
 
 def groups_that_wait(told: str) -> list[str]:
     return [entry["group"]["name"] for entry in listing(told) if entry["causes"]]
-
-
-def test_a_job_that_is_not_submitted_beside_what_runs(busy: Api, ask: Ask, tmp_path: Path) -> None:
-    job: dict[str, Any] = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "new", "namespace": "default"},
-        "spec": {
-            "minAvailable": 2,
-            "tasks": [{"name": "w", "replicas": 2, "template": {"spec": live_pod("x", cpu=8)["spec"]}}],
-        },
-    }
-    path = tmp_path / "job.json"
-    path.write_text(json.dumps(job))
-    code, told = ask("explain", "--job", str(path), "--json")
-    assert (code, [(entry["group"]["name"], entry["answer"]) for entry in listing(told)]) == (0, [("new", "now")])
-    assert len(busy.items("/api/v1/namespaces/default/pods")) == 4
-
-
-def test_what_runs_is_audited(busy: Api, ask: Ask) -> None:
-    code, told = ask("audit", "--json")
-    assert code == 0
-    (entry,) = listing(told)
-    assert (entry["group"]["name"], entry["rules"], entry["score"]) == ("runs", "MATCH", 1)
-    busy.create(
-        pod_group("split", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 1}),
-        *(live_pod(f"split-{number}", group="split", cpu=1) for number in range(2)),
-    )
-    busy.bind("default", "split-0", "n2")
-    busy.bind("default", "split-1", "n3")
-    code, told = ask("audit", "--json")
-    entries = {entry["group"]["name"]: entry for entry in listing(told)}
-    assert code == 1
-    assert entries["split"]["rules"] == "VIOLATION"
-    assert "C7" in entries["split"]["violations"][0]
 
 
 def test_as_a_plug_in_of_kubectl(busy: Api, control_plane: ControlPlane, tmp_path: Path) -> None:

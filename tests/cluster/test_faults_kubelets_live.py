@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from placer.passes.cluster.reading import unanswered
-from placer.passes.cluster.reading.client import Response
-from placer.passes.cluster.reading.gang_record import packed, read_record
-from placer.search import process
-from placer.search.fork_server import Child
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, half_bound, recreate
 from tests.cluster.kubelets import Admission, Impatient, Kubelets
 from tests.cluster.passes import Passes, bound, gang
-from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, of_a_job
 from tests.support import node
-
-RECORD = "/api/v1/namespaces/placer/configmaps/placer-gangs"
-UNKNOWN = "whether kubelets rejected 1 bound pods that are gone is not known"
 
 
 def test_a_kubelet_that_rejects_cools_down_and_the_gang_is_repaired(cluster: Api, passes: Passes) -> None:
@@ -112,85 +96,5 @@ def test_a_pass_that_stands_alone_hears_what_was_rejected_since_the_one_before(c
     assert (told["coolingNodes"], list(told["backingOff"])) == ([], ["Pod default/poison-2"])
 
 
-@pytest.mark.parametrize("version", ["999999999", "odd"])
-def test_where_the_record_is_odd_nothing_is_assumed(cluster: Api, passes: Passes, version: str) -> None:
-    rejected_between_passes(cluster, passes)
-    before = read_record(_Records(cluster), "placer", "placer-gangs")
-    recorded = packed(before.gangs, before.workloads, unanswered=replace(before.unanswered, version=version))
-    cluster.patch(RECORD, {"binaryData": recorded})
-    told = passes()
-    assert (told["coolingNodes"], told["bound"]) == ([], 1)
-    (trouble,) = told["told"]["troubles"]
-    assert trouble.startswith(f"{UNKNOWN}: the record is of resourceVersion {version}, the server is at ")
-
-
-@pytest.mark.exhaustive
-def test_where_the_server_has_forgotten_nothing_is_assumed(
-    cluster: Api, passes: Passes, control_plane: ControlPlane
-) -> None:
-    """One that was started anew remembers nothing of before."""
-    rejected_between_passes(cluster, passes)
-    control_plane.end("kube-apiserver")
-    control_plane.start_api_server()
-    told = passes()
-    assert (told["coolingNodes"], told["bound"]) == ([], 1)
-    (trouble,) = told["told"]["troubles"]
-    assert trouble.startswith(f"{UNKNOWN}: the server has forgotten all changes after resourceVersion ")
-
-
-@pytest.mark.parametrize("many", [100, pytest.param(5_000, marks=pytest.mark.exhaustive)])
-def test_what_others_do_between_passes_is_not_sent(
-    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch, many: int
-) -> None:
-    """Pods that come with a node and go: nothing of it is asked for. A server that forgets meanwhile is told of."""
-    rejected_between_passes(cluster, passes)
-    busy = [live_pod(f"busy-{number}", node="n1", cpu=0) for number in range(many)]
-    cluster.create(*busy)
-    cluster.each(lambda each: cluster.delete(f"{PODS}/{each['metadata']['name']}"), busy)
-    heard = list[str]()
-    really = unanswered.RejectedSince._hear
-
-    def hear(self: unanswered.RejectedSince, item: bytes, scheduler_name: str) -> None:
-        heard.append(json.loads(item)["metadata"]["name"])
-        really(self, item, scheduler_name)
-
-    monkeypatch.setattr(unanswered.RejectedSince, "_hear", hear)
-    told = passes()
-    assert set(heard) <= {"poison-0"}
-    assert (told["coolingNodes"], told["told"]["troubles"]) == (["n1"], []) or (
-        "the server has forgotten" in told["told"]["troubles"][0] and many > 100
-    )
-
-
-class _Records:
-    """The server, to read its record."""
-
-    def __init__(self, cluster: Api) -> None:
-        self._cluster = cluster
-
-    def get(self, path: str, *_: object) -> Response:
-        return Response(200, json.dumps(self._cluster.get(path)).encode())
-
-
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def test_a_solver_that_is_killed_costs_no_more_than_its_answer(
-    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    really, killed = process.SERVER.fork, list[Child]()
-
-    def fork(*arguments: Any) -> Child:
-        killed.append(really(*arguments))
-        killed[-1].kill()
-        return killed[-1]
-
-    monkeypatch.setattr(process.SERVER, "fork", fork)
-    monkeypatch.setattr(importlib.import_module("placer.answers.solving")._SolveCall, "_proved", lambda *_: False)
-    cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
-    told = passes("--method", "auto", "--save", str(tmp_path))
-    assert killed
-    assert (told["bound"], told["incomplete"]) == (4, [])
-    document = json.loads(Path(told["saved"][1]).read_text())
-    assert "SolverDied" in {each["code"] for each in document["findings"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.passes import Passes, bound, gang
+from tests.cluster.passes import Passes, gang
 from tests.cluster.proxy import Proxy, Rule, Spoil
 from tests.cluster.things import live_pod
 from tests.examples import exhaustive
@@ -61,20 +61,3 @@ def test_a_server_that_takes_no_binding_is_left_alone(spoil: Spoil, cluster: Api
     assert sum("refused everything" in why for why in told["left"].values()) >= 20
     proxy.rule = lambda *_: None
     assert passes()["bound"] == 40
-
-
-def test_a_server_that_allows_no_binding_at_all_fails_the_pass(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1", cpu=100), *(live_pod(f"p-{number}", cpu=1) for number in range(8)))
-    proxy.rule = refusing("POST", "/binding", Spoil(403, text='{"message": "admission webhook denied it"}'))
-    told = passes(code=6)
-    assert told["error"].endswith("the server refused all that was sent, 8 times: 403 admission webhook denied it")
-
-
-def test_a_server_that_refuses_nothing_but_one_namespace_binds_the_others(
-    cluster: Api, passes: Passes, proxy: Proxy
-) -> None:
-    theirs = [live_pod(f"a-{number}", namespace="theirs", cpu=1) for number in range(8)]
-    cluster.create(node("n1", cpu=100), *theirs, *(live_pod(f"p-{number}", cpu=1) for number in range(8)))
-    proxy.rule = lambda _method, path, _times: Spoil(403) if "/theirs/" in path else None
-    assert passes()["bound"] == 8
-    assert bound(cluster).keys() == {f"p-{number}" for number in range(8)}

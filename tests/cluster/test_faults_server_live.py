@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from placer.passes.cluster import Client
 from placer.passes.cluster.reading.client import Response, Unanswered
-from placer.passes.cluster.writing.lease import LeaseOptions
-from tests.cluster.api import PATIENCE, Api, Refused
-from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
+from tests.cluster.api import Api, Refused
+from tests.cluster.faults import PODS, half_bound, refusing
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
 from tests.support import node
 
@@ -48,37 +43,11 @@ def test_every_answer_spoilt_once_and_all_are_bound_once(cluster: Api, passes: P
     assert overfull(cluster) == []
 
 
-def test_answers_that_do_not_come_in_time(
-    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pod is read before anything is tried again: what was made is not made again."""
-    monkeypatch.setattr("placer.passes.cluster.writing.binding._PATIENCE", 0.3)
-    cluster.create(node("n1"), *gang("train", 4))
-
-    def late(_method: str, path: str, times: int) -> Spoil | None:
-        if not path.endswith("/binding") or times > 1:
-            return None
-        return Spoil(0, forwarded=path.split("/")[-2] in ("train-0", "train-1"), hang=2.0)
-
-    proxy.rule = late
-    assert passes()["bound"] == 4
-    assert proxy.bindings() == {f"train-{number}": 1 for number in range(4)}
-    asked = {path.split("/")[-2]: n for (_, path), n in proxy.asked.items() if path.endswith("/binding")}
-    assert asked == {"train-0": 1, "train-1": 1, "train-2": 2, "train-3": 2}
-
-
-def forbidden(*pods: str) -> Callable[[str, str, int], Spoil | None]:
-    def rule(_method: str, path: str, _times: int) -> Spoil | None:
-        return Spoil(403) if path.endswith("/binding") and path.split("/")[-2] in pods else None
-
-    return rule
-
-
 def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
     cluster: Api, passes: Passes, proxy: Proxy
 ) -> None:
     cluster.create(node("n1"), *gang("train", 4))
-    proxy.rule = forbidden("train-3")
+    proxy.rule = refusing("train-3")
     told = passes(code=6)
     (found,) = half_bound(told).values()
     assert (found["bound"], found["missing"]) == (3, {"default/train-3": "403 spoilt"})
@@ -90,94 +59,6 @@ def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
     assert passes()["bound"] == 1
     assert len(bound(cluster)) == 4
     assert passes()["unfinished"] == []
-
-
-def test_with_the_option_it_is_rolled_back(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 4), live_pod("lone", cpu=1))
-    proxy.rule = forbidden("train-3")
-    told = passes("--roll-back")
-    (found,) = told["incomplete"]
-    assert (found["state"], found["bound"]) == ("rolledBack", 0)
-    left = {
-        each["metadata"]["name"]: bool(each["metadata"].get("deletionTimestamp"))
-        for each in cluster.items("/api/v1/pods")
-    }
-    assert left == {"train-0": True, "train-1": True, "train-2": True, "train-3": False, "lone": False}
-    assert "RolledBack" in {each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")}
-
-
-def test_a_gang_that_is_ready_all_the_same_is_not_half_bound(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 4, least=2))
-    proxy.rule = forbidden("train-3")
-    told = passes("--roll-back")
-    (found,) = told["incomplete"]
-    assert (found["state"], found["bound"]) == ("short", 3)
-    assert len(bound(cluster)) == 3
-
-
-def test_where_nothing_may_be_bound_nothing_is_half_bound(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 4))
-    proxy.rule = lambda _method, path, _times: Spoil(403) if path.endswith("/binding") else None
-    told = passes("--bind-workers", "1")
-    assert told["left"] == {"PodGroup default/train": "Pod default/train-0: 403 spoilt"}
-    assert proxy.asked["POST", f"{PODS}/train-3/binding"] == 0
-    assert bound(cluster) == {}
-
-
-def test_a_server_that_never_answers_a_pod_costs_its_gang_the_grace(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("train", 2), *gang("other", 2))
-    proxy.rule = lambda _method, path, _times: Spoil(503) if path.endswith("train-1/binding") else None
-    told = passes("--gang-grace", "0.5", code=6)
-    (found,) = half_bound(told).values()
-    assert (found["group"], found["bound"]) == ("PodGroup default/train", 1)
-    assert set(bound(cluster)) == {"train-0", "other-0", "other-1"}
-
-
-def test_the_server_is_killed_and_started_again_in_the_middle(
-    cluster: Api, passes: Passes, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.create(*(node(f"n{number:02d}", cpu=16, pods=20) for number in range(20)), *gang("train", 300))
-    again = threading.Thread(target=control_plane.start_api_server)
-
-    def kill(_path: str) -> None:
-        control_plane.end("kube-apiserver", signal.SIGKILL)
-        again.start()
-
-    at_first_binding(monkeypatch, kill, "train-150")
-    # However long the server takes to start: the pass waits for it, and is the leader still.
-    patient = LeaseOptions(duration=700, renew_deadline=600.0)
-    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _options: patient)
-    try:
-        told = passes("--gang-grace", "600")
-    finally:
-        again.join()
-    assert (told["bound"], told["incomplete"], told["overfull"]) == (300, [], [])
-    assert len(bound(cluster)) == 300
-    assert overfull(cluster) == []
-
-
-def test_a_watch_that_is_broken_and_too_old_is_begun_anew(
-    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The list that is taken instead shows what happened meanwhile, and its items leave out their kind."""
-    cluster.create(node("n1"), *gang("train", 2, cpu=4))
-    stolen = threading.Event()
-
-    def watches(method: str, path: str, times: int) -> Spoil | None:
-        if (method, path, times) != ("GET", "/api/v1/pods?watch", 1):
-            return None
-        stolen.wait(PATIENCE)
-        return Spoil(410)
-
-    def work(cache: Any) -> None:
-        theirs = steal(cluster, "thief", "n1", cpu=1)
-        stolen.set()
-        assert cache.wait(PATIENCE, lambda: cache.is_bound(theirs))
-
-    proxy.rule = watches
-    before_bindings(monkeypatch, work)
-    told = passes()
-    assert told["left"] == {"PodGroup default/train": "the room is gone on Node n1: cpu 8 of 7 left"}
 
 
 @pytest.mark.parametrize("fenced", [True, False])

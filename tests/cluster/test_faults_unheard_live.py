@@ -72,21 +72,6 @@ def test_what_a_silent_watch_kept_back_is_asked_for(
     assert overfull(cluster) == []
 
 
-def test_a_watch_that_was_reopened_is_read_first(
-    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Up to a bookmark, which the server sends soon; the list of a large cluster would take longer."""
-    monkeypatch.setattr("placer.passes.cluster.reading.watch._FEW", 0)
-    monkeypatch.setattr("placer.passes.cluster.reading.watch._PATIENCE", 60.0)
-    cluster.create(node("n1"), *gang("train", 2, cpu=4))
-    proxy.rule = silent("/api/v1/pods", times=1)
-    before_plan(monkeypatch, lambda: steal(cluster, "thief", "n1", cpu=1))
-    told = passes("--gang-grace", "120")
-    assert told["left"] == {"PodGroup default/train": "the room is gone on Node n1: cpu 8 of 7 left"}
-    assert proxy.asked["GET", "/api/v1/pods?watch"] >= 2
-    assert proxy.asked["GET", "/api/v1/pods"] == 3  # those that failed, the snapshot, those whose condition is written
-
-
 def test_where_nothing_can_be_heard_nothing_is_bound(
     cluster: Api, passes: Passes, proxy: Proxy, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

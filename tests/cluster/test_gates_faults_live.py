@@ -5,23 +5,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.cluster.api import Api
+from tests.cluster.controllers import priority_class
 from tests.cluster.fault_matrix import FAULTS
 from tests.cluster.faults import PODS, steal
-from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
+from tests.cluster.held import GATES, all_bound, gated, held, held_gang, only_nodes, read
 from tests.cluster.passes import Passes, leaves, overfull
 from tests.cluster.proxy import Proxy, Rule, Spoil
 from tests.cluster.server import ControlPlane
 from tests.cluster.test_faults_matrix_live import SHORT
 from tests.cluster.things import live_pod
 from tests.support import node
-from tests.waiting import wait_until
 
 FLAGS = (*GATES, "--settle", "0", "--gang-grace", "2", "--bind-workers", "8")
 GANGS = {"a": 4, "b": 4, "c": 3}
@@ -122,8 +122,9 @@ def test_a_pass_that_is_killed_between_two_releases_is_completed(
     """One of four is released when it dies. The next pass goes on with that gang, though another is more urgent by now
     and there is no room for both.
     """
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    cluster.create(high, *(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2))
+    cluster.create(
+        priority_class("high", 1000), *(node(f"n{number}", cpu=2) for number in range(4)), *held_gang("train", 4, cpu=2)
+    )
     _killed(control_plane, proxy, Cell(request_, "dropped", always=False).rule(), "--bind-workers", "1")
     first = only_nodes(cluster)
     assert (len(first), len(gated(cluster))) == (1, 3)
@@ -183,20 +184,6 @@ def test_a_nomination_that_a_killed_pass_left_is_taken_back_where_the_pod_waits(
     assert passes(*GATES, *flags)["released"] == 0
     path = f"{PODS}/{nominated_only}/status"
     assert proxy.done["PATCH", path] == 2  # by the pass that was killed, and by the next one
-
-
-def test_the_room_that_such_a_nomination_holds_is_kube_schedulers_again(
-    cluster: Api, passes: Passes, nominated_only: str, start_kube_scheduler: Callable[[], None]
-) -> None:
-    """It keeps every pod that is not more urgent off the node, for a pod that no scheduler may look at."""
-    where = read(cluster, nominated_only)["status"]["nominatedNodeName"]
-    (other,) = {"n1", "n2"} - {where}
-    steal(cluster, "thief", other, cpu=1)
-    start_kube_scheduler()
-    cluster.create(loose("theirs", cpu=2))
-    wait_until(lambda: scheduled(cluster, "theirs").get("reason") == "Unschedulable", "kube-scheduler's refusal")
-    assert passes(*GATES, "--no-conditions")["released"] == 0
-    assert all_bound(cluster, "theirs") == {"theirs": where}
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-conditions",)])

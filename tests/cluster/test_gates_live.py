@@ -11,11 +11,10 @@ import pytest
 
 from placer.passes.cluster.reading.client import Client, Response
 from tests.cluster.api import Api
-from tests.cluster.faults import PODS, before_bindings, steal
+from tests.cluster.controllers import priority_class
+from tests.cluster.faults import PODS, steal
 from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
-from tests.cluster.loops import looping
-from tests.cluster.passes import Passes, bound, gang, leaves, overfull
-from tests.cluster.server import ControlPlane
+from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.test_upstream_gangs_live import conditions, members
 from tests.cluster.things import live_pod
 from tests.problem.test_upstream_gangs import gang as upstream_gang
@@ -24,8 +23,6 @@ from tests.support import Document, node, pod_group
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
-
-GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 
 
 def reasons(cluster: Api) -> list[str]:
@@ -64,59 +61,6 @@ def test_a_gang_that_does_not_fit_stays_gated_whole(cluster: Api, passes: Passes
 
 
 @pytest.mark.usefixtures("kube_scheduler")
-def test_what_a_pod_asks_of_its_node_is_kept_and_narrowed(cluster: Api, passes: Passes) -> None:
-    """Two terms, one with a field, a selector, and a preference: each term gets the node, and keeps what it has."""
-    terms = [
-        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
-        {
-            "matchExpressions": [{"key": "zone", "operator": "Exists"}],
-            "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}],
-        },
-    ]
-    preferred = [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}]
-    affinity = {
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
-        "preferredDuringSchedulingIgnoredDuringExecution": preferred,
-    }
-    spread = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_apart("x")]}}
-    spec = {"affinity": {"nodeAffinity": affinity, **spread}, "nodeSelector": {"pool": "batch"}}
-    pool = {"pool": "batch"}
-    cluster.create(
-        node("n0"), node("n1", labels={**pool, "zone": "z"}), node("n2", labels={**pool, "zone": "z"}), node("n3")
-    )
-    cluster.create(held(live_pod("p", spec=spec, cpu=1)))
-    assert passes(*GATES)["released"] == 1
-    assert all_bound(cluster, "p") == {"p": "n2"}
-    found = read(cluster, "p")["spec"]
-    name = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
-    required = found["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert required["nodeSelectorTerms"] == [
-        {**terms[0], "matchFields": [name]},
-        {**terms[1], "matchFields": [*terms[1]["matchFields"], name]},
-    ]
-    assert found["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
-    assert "podAntiAffinity" in found["affinity"]
-    assert found["nodeSelector"] == pool
-
-
-def _apart(app: str) -> dict[str, Any]:
-    return {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
-
-
-def test_another_gate_besides_is_not_ours_to_take(cluster: Api, passes: Passes) -> None:
-    cluster.create(node("n1"), held(live_pod("p", cpu=1), "example.com/quota"), held(live_pod("q", cpu=1)))
-    told = passes(*GATES)
-    assert (told["released"], told["setAside"]["gated"], gated(cluster)) == (1, 1, {"p"})
-    assert "affinity" not in read(cluster, "p")["spec"]
-
-
-def test_without_the_option_pods_with_the_gate_wait(cluster: Api, passes: Passes) -> None:
-    cluster.create(node("n1"), held(live_pod("p", cpu=1)))
-    told = passes()
-    assert (told["pending"], told["setAside"]["gated"], gated(cluster)) == (0, 1, {"p"})
-
-
-@pytest.mark.usefixtures("kube_scheduler")
 def test_pods_of_both_kinds_share_the_room_of_one_pass(cluster: Api, passes: Passes) -> None:
     """Twelve pods of 1 cpu for 8: what is bound and what is released count together, and each goes its own way."""
     cluster.create(node("n1", cpu=4), node("n2", cpu=4))
@@ -134,8 +78,11 @@ def test_pods_of_both_kinds_share_the_room_of_one_pass(cluster: Api, passes: Pas
 
 def test_a_pod_with_the_gate_is_never_bound_while_it_has_it(cluster: Api, passes: Passes) -> None:
     """One that names placer itself is released in one pass and bound in the next, before what is more urgent."""
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    cluster.create(high, node("n1", cpu=2), *[held(each, scheduler="placer") for each in gang("train", 2, cpu=1)])
+    cluster.create(
+        priority_class("high", 1000),
+        node("n1", cpu=2),
+        *[held(each, scheduler="placer") for each in gang("train", 2, cpu=1)],
+    )
     told = passes(*GATES)
     assert (told["released"], bound(cluster), gated(cluster)) == (2, {}, set())
     assert told["gangs"]["released"] == 1
@@ -144,13 +91,6 @@ def test_a_pod_with_the_gate_is_never_bound_while_it_has_it(cluster: Api, passes
     told = passes(*GATES)
     assert (told["bound"], told["released"], set(bound(cluster))) == (2, 0, {"train-0", "train-1"})
     assert passes(*GATES)["gangs"]["halfBound"] == 0
-
-
-def test_other_namespaces_are_left_alone(cluster: Api, passes: Passes) -> None:
-    elsewhere = held(live_pod("p", namespace="other", cpu=1))
-    cluster.create(node("n1"), elsewhere, held(live_pod("q", cpu=1)))
-    assert passes(*GATES, "--namespaces", "default")["released"] == 1
-    assert "schedulingGates" in cluster.get("/api/v1/namespaces/other/pods/p")["spec"]
 
 
 def test_a_dry_run_at_the_server_keeps_nothing(cluster: Api, passes: Passes) -> None:
@@ -174,23 +114,6 @@ def test_a_gang_of_kubernetes_itself_is_released_whole(cluster: Api, passes: Pas
     (said,) = conditions(cluster, whole)
     assert (said["type"], said["status"]) == ("PodGroupInitiallyScheduled", "True")
     assert len(gated(cluster)) == 5 - len(planned)
-
-
-def test_a_loop_begins_a_pass_when_a_gated_pod_comes(
-    cluster: Api, control_plane: ControlPlane, install: Callable[[str], None]
-) -> None:
-    """And none for what it does itself: a pod that it releases is another scheduler's from then on."""
-    install("volcano")
-    cluster.create(node("n1", cpu=2))
-    with looping(control_plane, 3600.0, gates=True) as loop:
-        cluster.create(*held_gang("train", 2, cpu=1))
-        wait_until(lambda: loop.bound == 2, "their release")
-        cluster.create(held(live_pod("waits", cpu=1)))
-        loop.wait_for_passes(len(loop.passes) + 1)
-        cluster.delete(f"{PODS}/train-0")  # it was released, and held its room
-        wait_until(lambda: loop.bound == 3, "the release of what waits")
-        assert not any(each.report.error or each.report.troubles for each in loop.passes)
-    assert (only_nodes(cluster), gated(cluster)) == ({"train-1": "n1", "waits": "n1"}, set())
 
 
 # ----------------------------------------------------------------------------------------------- one ledger of the room
@@ -219,36 +142,7 @@ def test_what_is_released_keeps_its_room_until_it_is_bound(
     assert overfull(cluster) == []
 
 
-def test_a_gang_anchors_where_its_released_pods_are_to_be(cluster: Api, passes: Passes) -> None:
-    """A pod that is added to a gang with a hard limit goes to the rack of those that nobody has bound yet."""
-    cluster.create(*leaves(2, 2, cpu=4), *held_gang("train", 2, least=2, tier=1, cpu=3))
-    passes(*GATES)
-    racks = {where[:4] for where in only_nodes(cluster).values()}
-    assert len(racks) == 1
-    cluster.create(held(live_pod("train-9", group="train", cpu=1)))
-    assert passes(*GATES)["released"] == 1
-    assert {where[:4] for where in only_nodes(cluster).values()} == racks
-    assert len(only_nodes(cluster)) == 3
-
-
 # ------------------------------------------------------------------------------------------------- when it goes wrong
-
-
-def test_a_node_that_fills_up_before_the_release_takes_nothing(
-    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Others bind between the plan and the first request: the gang is left whole, with its gates."""
-    cluster.create(node("n1", cpu=4), *held_gang("train", 2, cpu=2))
-
-    def work(cache: Any) -> None:
-        taken = steal(cluster, "thief", "n1", cpu=3)
-        assert cache.wait(60, lambda: any(key.name == taken.pod.name for key in cache._room.holdings))
-
-    before_bindings(monkeypatch, work)
-    told = passes(*GATES)
-    assert (told["released"], gated(cluster)) == (0, {"train-0", "train-1"})
-    assert "the room is gone on Node n1" in told["left"]["PodGroup default/train"]
-    assert [each for each in cluster.items(PODS) if each["status"].get("nominatedNodeName")] == []
 
 
 def test_a_gang_whose_room_another_took_is_taken_back_and_made_anew(
@@ -289,31 +183,6 @@ def test_a_gang_whose_room_another_took_is_taken_back_and_made_anew(
 def _after_patience(passes: Passes, code: int = 0) -> dict[str, Any]:
     time.sleep(2)  # the server tells its time in whole seconds
     return passes(*GATES, "--half-bound-patience", "0.1", "--gang-grace", "0.1", code=code)
-
-
-def test_a_pod_beyond_the_minimum_goes_alone(cluster: Api, passes: Passes) -> None:
-    """Three of three were released, two of them are bound and enough: the third, whose room is gone, is deleted."""
-    cluster.create(*(node(f"n{number}", cpu=4) for number in range(3)), *held_gang("train", 3, least=2, cpu=4))
-    passes(*GATES)
-    planned = only_nodes(cluster)
-    for name in ("train-0", "train-1"):
-        cluster.bind("default", name, planned[name])
-    steal(cluster, "thief", planned["train-2"], cpu=1)
-    told = _after_patience(passes)
-    assert told["gangs"]["rolledBack"] == 1
-    assert bound(cluster).keys() == {"train-0", "train-1", "thief"}
-    assert [each for each in cluster.items(PODS) if each["metadata"].get("deletionTimestamp")] == []
-    assert len(cluster.items(PODS)) == 3
-
-
-def test_a_lone_pod_is_taken_back_too(cluster: Api, passes: Passes) -> None:
-    cluster.create(node("n1", cpu=4), held(live_pod("p", cpu=4)))
-    passes(*GATES)
-    steal(cluster, "thief", "n1", cpu=1)
-    assert passes(*GATES)["unbound"] == {"default/p": "n1"}
-    told = _after_patience(passes)
-    assert told["gangs"]["rolledBack"] == 1
-    assert {each["metadata"]["name"] for each in cluster.items(PODS)} == {"thief"}
 
 
 def test_a_workload_that_no_scheduler_binds_backs_off(cluster: Api, passes: Passes) -> None:

@@ -6,10 +6,8 @@ import pytest
 
 from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
 from tests.cluster.api import Api
-from tests.cluster.faults import at_first_binding_change_lease, half_bound
+from tests.cluster.faults import at_first_binding_change_lease
 from tests.cluster.passes import Passes, bound, gang
-from tests.cluster.proxy import Proxy
-from tests.cluster.test_half_bound_live import nothing, refusing
 from tests.cluster.things import live_pod
 from tests.support import node
 
@@ -34,39 +32,6 @@ def test_pods_of_other_namespaces_and_other_nodes_are_left_alone(cluster: Api, p
     told = passes("--namespaces", "tenant", "--node-selector", "pool=neither")
     assert (told["bound"], told["pending"], told["gangs"]["waiting"]) == (0, 1, 1)
     assert passes()["bound"] == 1
-
-
-def test_jobs_of_other_namespaces_are_not_let_in(cluster: Api, passes: Passes) -> None:
-    cluster.create(node("n1"), *gang("train", 2))
-    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/train"
-    cluster.patch(path, {"status": {"phase": "Pending"}})
-    assert passes("--inqueue", "--namespaces", "tenant")["inqueue"] == 0
-    assert cluster.get(path)["status"]["phase"] == "Pending"
-    assert passes("--inqueue", "--namespaces", "default")["inqueue"] == 1
-
-
-def test_a_half_bound_gang_of_another_namespace_is_not_taken_back(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *gang("a", 2, cpu=4))
-    proxy.rule = refusing("a-1")
-    assert half_bound(passes("--gang-grace", "1", code=6))
-    proxy.rule = nothing
-    told = passes("--namespaces", "tenant", "--roll-back", code=6)
-    assert (told["gangs"]["halfBound"], told["gangs"]["rolledBack"], told["bound"]) == (1, 0, 0)
-    assert bound(cluster).keys() == {"a-0"}
-    assert passes("--namespaces", "default")["bound"] == 1  # and its record is still there
-
-
-def test_whole_gangs_up_to_a_number_and_the_rest_in_the_next_passes(cluster: Api, passes: Passes) -> None:
-    cluster.create(node("n1", cpu=20), *gang("a", 3), *gang("b", 3), live_pod("lone", cpu=1))
-    told = passes("--max-bindings", "4")
-    assert told["bound"] == told["planned"] == 4
-    assert told["gangs"]["dropped"] == 1
-    (left,) = told["left"].values()
-    assert left == "it takes 3 bindings, only 0 of --max-bindings 4"
-    (name,) = told["left"]
-    assert {each[0] for each in bound(cluster)} == {"a", "b", "l"} - {name[-1]}
-    assert passes("--max-bindings", "2")["bound"] == 0  # never a part of a gang
-    assert passes("--max-bindings", "4")["bound"] == 3
 
 
 def test_a_pause_before_a_pass_leaves_everything_as_it_is(

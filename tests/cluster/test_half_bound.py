@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
-import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Any
 
 import pytest
 
@@ -102,45 +99,6 @@ def test_none_at_all_is_empty() -> None:
             return Response(404, b"{}")
 
     assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs()
-
-
-NOON = "2026-01-01T12:00:00+00:00"
-NO_ZONE = "2026-01-01T12:00:00"
-MOVED = {"madeBy": "me", "since": NOON, "until": NOON}
-
-
-def disturbed(**told: Any) -> dict[str, str]:
-    """A record whose part of what was disturbed somebody has written by hand."""
-    text = json.dumps({"evictions": [], "held": None, "reservations": []} | told).encode()
-    return packed({}) | {"disruption": b64encode(gzip.compress(text)).decode()}
-
-
-@pytest.mark.parametrize(
-    "edited",
-    [
-        disturbed(evictions=[[NO_ZONE, 1]]),
-        disturbed(evictions=[[NOON, "many"]]),
-        disturbed(evictions=[[NOON, -1]]),
-        disturbed(held=MOVED | {"until": NO_ZONE, "pods": [], "victims": []}),
-        disturbed(held=MOVED | {"pods": [["default", "a"]], "victims": []}),
-        disturbed(held=MOVED | {"pods": [], "victims": [], "shapes": [[["default", "a"], "no hex"]]}),
-        disturbed(reservations=[MOVED | {"moved": [[["default", "a"], ["uid", "owner", "n1", "{}"]]]}]),
-        packed({}) | {"disruption": b64encode(gzip.compress(b"[]")[:10] + b"\xff" * 20).decode()},
-        packed({}) | {"gangs": b64encode(gzip.compress(b'[{"group": ["", "default", "a"]}]')).decode()},
-        packed({}) | {"gangs": b64encode(gzip.compress(b"[" + b" " * 2**25 + b"]")).decode()},  # who had our token
-    ],
-)
-def test_one_that_was_edited_by_hand_counts_as_absent_and_is_named(edited: dict[str, str]) -> None:
-    document = {"metadata": {"resourceVersion": "4"}, "binaryData": edited}
-
-    class Server:
-        def get(self, *_: object) -> Response:
-            return Response(200, json.dumps(document).encode())
-
-    found = read_record(Server(), "placer", "placer-gangs")
-    (why,) = found.unread
-    assert re.search(r"configmaps/placer-gangs, key \w+: found .*, expected a record that placer wrote$", why)
-    assert (found.gangs, found.disruption) == ({}, RecordedDisruption())
 
 
 class Ledger:
@@ -287,9 +245,9 @@ def test_namespaces_share_the_record_and_what_one_does_not_need_is_the_others(mo
     greedy = [each for name in "abcdefgh" for each in gang(name, 3)]
     made = world(*of("attack", *greedy), *of("victims", *gang("y", 3), *gang("z", 3)))
     found = recorded_before(made.instance, plan(made), {}, {}, NOW)
-    assert [f"{each.namespace}/{each.name}" for each in found.gangs] == [
+    assert {f"{each.namespace}/{each.name}" for each in found.gangs} == {
         *("attack/a", "attack/b", "attack/c", "victims/y", "victims/z")
-    ]
+    }
     assert {each.name for each in found.plan.dropped} == set("defgh")
 
 
@@ -323,24 +281,6 @@ def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_r
     ]
 
 
-def test_how_often_others_were_rolled_back_keeps_no_gang_from_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is worth knowing, and no more: who has gangs in hundreds of namespaces rolled back takes nothing by it."""
-    room_for(monkeypatch, 2)
-    theirs = {
-        GroupKey("scheduling.volcano.sh", f"n{number}", name): GangRecord(NOW, rolled_back=1, until=NOW)
-        for number in range(20)
-        for name in "ab"
-    }
-    documents = [each for key in theirs for each in of(key.namespace, *gang(key.name, 2))]
-    made = world(*documents, *gang("y", 3))
-    mine_only = tuple(each for each in plan(made).batches if each.gangs == (key("y"),))
-    found = recorded_before(made.instance, BindingPlan(mine_only), theirs, {}, NOW)
-    assert found.plan.dropped == {}
-    assert found.gangs[key("y")].size == 3
-    assert 1 <= len(found.gangs) - 1 < 20
-    assert sum(1 for each in found.troubles if "has no room for" in each) == len({each.namespace for each in theirs})
-
-
 def test_a_gang_that_is_rolled_back_and_begun_again_is_still_known_to_have_been() -> None:
     made = world(*gang("y", 3))
     before = {key("y"): GangRecord(NOW - timedelta(hours=1), rolled_back=3)}
@@ -372,9 +312,7 @@ def test_gangs_are_rolled_back_namespace_by_namespace_in_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("pods", "length", "shapes"), [(2, 250, 1), (2, 8, 1), (2, 8, 2), (8, 12, 8), (1_000, 20, 1), (1_000, 20, 1_000)]
-)
+@pytest.mark.parametrize(("pods", "length", "shapes"), [(2, 250, 1), (8, 12, 8), (1_000, 20, 1_000)])
 def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_called(
     pods: int, length: int, shapes: int
 ) -> None:

@@ -6,20 +6,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from placer.cli import main
-from placer.passes.cluster import Client
-from placer.passes.cluster.reading.access import allows
 from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed
 from tests.cluster.server import ControlPlane
-from tests.cluster.test_check_live import granted, less, rendered
 from tests.support import Document, hyper_node, node
-from tests.waiting import wait_until
 
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 Discover = Callable[..., dict[str, Any]]
@@ -161,16 +156,6 @@ def test_a_field_that_another_manager_owns_is_refused_unless_it_is_taken_over(cl
     assert len(stored(cluster)["r0.s0"]["spec"]["members"]) == 2
 
 
-def test_of_a_fabric_only_the_nodes_of_the_cluster_count(cluster: Api, discover: Discover, tmp_path: Path) -> None:
-    conf = tmp_path / "topology.conf"
-    conf.write_text("SwitchName=a Nodes=n-0-[0-1],gone\nSwitchName=b Nodes=n-1-[0-1]\nSwitchName=top Switches=a,b\n")
-    cluster.create(*racks(2), node("cpu"))
-    found = discover("--from", str(conf))
-    assert counts(found) == told(created=3)
-    assert [each["code"] for each in found["findings"]] == ["HostUnknown", "NodeNotInFabric"]
-    assert counts(discover("--from", str(conf))) == told(unchanged=3)
-
-
 def test_the_rights_of_deploy_discover_are_enough(cluster: Api, deployed: Deployed, discover: Discover) -> None:
     deployed.apply("base", "discover")
     cluster.create(*racks(2))
@@ -181,38 +166,6 @@ def test_the_rights_of_deploy_discover_are_enough(cluster: Api, deployed: Deploy
     assert counts(discover("--prune", config=config)) == told(unchanged=1, changed=1, removed=1)
     cluster.create(node("n-0-2", {"switch": "s0", "rack": "r0"}))
     assert "403" in discover(config=deployed.kubeconfig("placer"), code=6)["message"]
-
-
-def test_one_right_less_of_deploy_discover_is_told(
-    cluster: Api, deployed: Deployed, discover: Discover, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each in turn, of a call that has something to create, to change and to remove."""
-    deployed.apply("base", "discover")
-    cluster.create(*racks(4))
-    (role,) = (each for each in rendered(deployed, "discover") if each["kind"] == "ClusterRole")
-    account = Client.connect(config := deployed.kubeconfig("placer-discover"))
-    path, tried = cluster.path(role), 0
-    discover()
-    for right in sorted(granted([role])):
-        for number in range(2):
-            cluster.delete(
-                f"/api/v1/nodes/n-{tried % 2}-{number}"
-            )  # its switch goes, and comes back under another name
-        cluster.create(node(f"m-{tried}", {"switch": f"t{tried}", "rack": "r0"}), node("n-3-2", {"switch": "s3"}))
-        cluster.call("PUT", path, cluster.get(path) | {"rules": less(role, right)})
-        wait_until(lambda right=right: not allows(account, right))
-        words = ["topology", "discover", "--labels", "switch,rack", "--apply", "--prune", "--kubeconfig", config]
-        capsys.readouterr()
-        assert main(words) == 6
-        told_of_it = capsys.readouterr()
-        assert f'cannot {right.verb} resource "{right.resource}"' in told_of_it.out + told_of_it.err
-        cluster.call("PUT", path, cluster.get(path) | {"rules": role["rules"]})
-        wait_until(lambda right=right: allows(account, right))
-        cluster.delete("/api/v1/nodes/n-3-2")
-        cluster.create(*(each for each in racks(4) if each["metadata"]["name"].startswith(f"n-{tried % 2}-")))
-        discover("--prune")
-        tried += 1
-    assert tried == 5
 
 
 def test_a_cluster_without_the_kind(undefined: Api, control_plane: ControlPlane, capsys: Any) -> None:

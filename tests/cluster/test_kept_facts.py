@@ -2,71 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import random
-from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from placer.base.errors import BadInstance
-from placer.kube.kinds import KINDS
 from placer.passes.cluster.reading.earlier_passes import instance_in
 from placer.problem import Instance
 from placer.problem.instance_builder import KeptFacts
-from tests.cluster.snapshots import documents_in, snapshot_of
-from tests.support import DATA, Document, node, pod, pod_group, policy, queue
-
-STEPS = 6
-INPUTS = sorted(path for path in (DATA / "reports").glob("*/*.yaml") if path.name != "expect.yaml")
-
-
-def relabelled(draw: random.Random, document: Document) -> None:
-    document["metadata"].setdefault("labels", {})["app"] = draw.choice("abc")
-
-
-def of_another_queue(draw: random.Random, document: Document) -> None:
-    notes = document["metadata"].setdefault("annotations", {})
-    notes["scheduling.volcano.sh/queue-name"] = draw.choice(["q1", "default", "absent"])
-
-
-def more_urgent(draw: random.Random, document: Document) -> None:
-    if isinstance(document.get("spec"), dict) and document["kind"] == "Pod":
-        document["spec"]["priority"] = draw.randrange(3)
-
-
-def going(draw: random.Random, document: Document) -> None:
-    document["metadata"]["deletionTimestamp"] = f"2026-01-0{draw.randrange(1, 9)}T00:00:00Z"
-
-
-def with_a_stray_field(draw: random.Random, document: Document) -> None:
-    document["metadata"]["strange"] = draw.randrange(9)
-
-
-CHANGES: tuple[Callable[[random.Random, Document], None], ...] = (
-    relabelled,
-    of_another_queue,
-    more_urgent,
-    going,
-    with_a_stray_field,
-)
-
-
-def event(draw: random.Random, there: list[Document], gone: list[Document]) -> None:
-    """An object goes, comes again, is changed, or all lists come in another order."""
-    what = draw.randrange(4)
-    if what == 0 and len(there) > 1:
-        gone.append(there.pop(draw.randrange(len(there))))
-    elif what == 1 and gone:
-        there.append(gone.pop(draw.randrange(len(gone))))
-    elif what == 2:
-        at = draw.randrange(len(there))
-        there[at] = copy.deepcopy(there[at])
-        draw.choice(CHANGES)(draw, there[at])
-    else:
-        draw.shuffle(there)
+from tests.cluster.snapshots import snapshot_of
+from tests.support import Document, node, pod, pod_group, policy, queue
 
 
 def read(documents: list[Document], kept: KeptFacts | None) -> Instance | str:
@@ -82,22 +29,6 @@ def differing(one: Instance | str, other: Instance | str) -> dict[str, tuple[Any
         return {} if one == other else {"error": (one, other)}
     parts = ((each.name, getattr(one, each.name), getattr(other, each.name)) for each in fields(Instance))
     return {name: (left, right) for name, left, right in parts if left != right}
-
-
-@pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_what_was_kept_decides_nothing(path: Path) -> None:
-    draw, kept = random.Random(path.name), KeptFacts()
-    there = [each for each in documents_in(str(path)) if (group_of(each), each["kind"]) in KINDS]
-    gone: list[Document] = []
-    for step in range(STEPS):
-        kept.forget_unused()
-        assert not differing(read(there, kept), read(there, None)), step
-        for _ in range(draw.randrange(3)):
-            event(draw, there, gone)
-
-
-def group_of(document: Document) -> str:
-    return str(document["apiVersion"]).rpartition("/")[0]
 
 
 def world() -> list[list[Document | None]]:

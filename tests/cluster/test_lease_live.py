@@ -14,7 +14,6 @@ from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.faults import at_first_binding, at_first_binding_change_lease
 from tests.cluster.passes import Passes, bound, gang
-from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
 from tests.support import node
@@ -47,8 +46,7 @@ def test_a_pass_holds_it_and_gives_it_back(cluster: Api, passes: Passes, monkeyp
     assert (held["leaseDurationSeconds"], held["leaseTransitions"]) == (15, 0)
     after = cluster.get(f"{LEASES}/placer")["spec"]
     assert "holderIdentity" not in after
-    again = passes()
-    assert again["seconds"]["lease"] < 5  # nothing is waited for
+    passes()
     assert cluster.get(f"{LEASES}/placer")["spec"]["leaseTransitions"] == 1
 
 
@@ -120,30 +118,6 @@ def test_a_leader_that_stood_still_binds_nothing_once_its_lease_has_lapsed(
     assert len(bound(cluster)) == 8
 
 
-@pytest.mark.exhaustive
-def test_renewals_that_are_refused_end_a_pass_before_another_begins(
-    cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From the first binding on no renewal succeeds; a gang that comes after the renew deadline is left."""
-    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _options: replace(FAST, renew_deadline=5.0))
-    cluster.create(node("n1", pods=200, cpu=200), *gang("a", 4), *gang("b", 4))
-
-    def rule(method: str, path: str, _times: int) -> Spoil | None:
-        if path.endswith("/binding"):
-            begun.set()
-        if method == "PUT" and "/leases/" in path and begun.is_set():
-            return Spoil(503)
-        return Spoil(503) if path.endswith("a-3/binding") and not over.wait(6.0) else None
-
-    begun, over = threading.Event(), threading.Event()
-    proxy.rule = rule
-    told = passes("--bind-workers", "1", "--gang-grace", "12", code=6)
-    over.set()
-    assert "could not be renewed" in told["error"] or "is not held" in told["error"]
-    assert "PodGroup default/b" in told["left"]
-    assert {name[0] for name in bound(cluster)} == {"a"}
-
-
 def test_the_right_to_it_is_that_of_one_lease_in_our_namespace(deployed: Deployed) -> None:
     deployed.apply("base")
     placer = deployed.as_account("placer")
@@ -154,17 +128,3 @@ def test_the_right_to_it_is_that_of_one_lease_in_our_namespace(deployed: Deploye
     assert refused(placer.call, "DELETE", f"{LEASES}/placer") == 403
     assert refused(placer.get, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler") == 403
     assert refused(placer.get, f"{LEASES}/other") == 403
-
-
-def test_without_the_right_the_pass_says_what_is_missing(deployed: Deployed, passes: Passes) -> None:
-    deployed.apply("overlays/dry-run")
-    passes.config = deployed.kubeconfig("placer")
-    told = passes(code=6)
-    assert f"{FAST}: 403" in told["error"]
-    assert "deploy/base" in told["error"]
-    assert passes("--dry-run")["leader"] is None
-
-
-def test_where_there_is_no_such_namespace_it_is_said(cluster: Api, passes: Passes) -> None:
-    told = passes("--leader-elect-resource-namespace", "nowhere", code=6)
-    assert str(LeaseOptions("nowhere")) + ": 404" in told["error"]

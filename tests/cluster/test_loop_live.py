@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
-import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,20 +16,18 @@ from placer.answers.solving import solve
 from placer.base.errors import UsageError
 from placer.cli import running as running_command
 from placer.cli.signals import StopSignals
-from placer.passes.cluster.reading.reflectors import Reflectors
-from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
+from placer.passes.cluster.writing.lease import LeaseOptions
 from placer.passes.scheduling_pass import Pass, PassOptions
 from placer.problem import Instance
 from placer.problem.result import Result, Verdict
 from tests.cluster.api import Api
 from tests.cluster.conftest import POLICIES
-from tests.cluster.faults import PODS, steal
+from tests.cluster.faults import PODS
 from tests.cluster.kubelets import Admission, Impatient
 from tests.cluster.loops import looping
 from tests.cluster.passes import bound, gang, leaves
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
-from tests.cluster.test_faults_unheard_live import before_plan, silent
 from tests.cluster.things import live_pod, of_a_job
 from tests.support import node, policy
 from tests.waiting import interrupt, started, wait_until
@@ -96,20 +92,6 @@ def test_what_it_does_itself_begins_no_pass(cluster: Api, control_plane: Control
         cluster.create(node("n2", cpu=1))  # the first that may help
         wait_until(lambda: loop.bound == 5, "the binding of what waits")
         assert [len(each.bound.plan.batches) for each in loop.passes] == [1, 1]
-
-
-@pytest.mark.exhaustive
-def test_at_the_latest_a_pass_begins_after_the_period_and_what_is_the_same_is_not_solved_again(
-    cluster: Api, control_plane: ControlPlane, volcano: None
-) -> None:
-    cluster.create(node("n1", cpu=4), live_pod("giant", cpu=5))
-    with looping(control_plane, 1.0, method="auto") as loop:
-        loop.wait_for_passes(4)
-        first, *_, last = (each.result for each in loop.passes[1:])
-    assert first is not None
-    assert last is not None
-    assert (last.trace, last.seconds) == (first.trace, first.seconds)
-    assert list(map(str, last.reasons)) == ["Pod default/giant"]
 
 
 def test_where_nothing_has_changed_and_nothing_is_proved_the_search_goes_on(
@@ -190,52 +172,6 @@ def test_a_pass_that_is_over_is_forgotten_though_nobody_looks_for_garbage(
         gc.enable()
 
 
-@pytest.mark.exhaustive
-def test_a_pause_holds_between_passes(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
-    cluster.create(node("n1", cpu=8))
-    with looping(control_plane, 1.0) as loop:
-        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: "the fabric is upgraded"}}})
-        wait_until(lambda: bool(loop.reasons), "the pause")
-        assert loop.reasons[0] == f"{LeaseOptions()} is annotated {PAUSED}: the fabric is upgraded"
-        made = len(loop.passes)
-        cluster.create(live_pod("a", cpu=1))
-        told = len(loop.reasons)
-        wait_until(lambda: len(loop.reasons) > told + 3, "some more looks at it")
-        assert (len(loop.passes), bound(cluster)) == (made, {})
-        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: None}}})
-        wait_until(lambda: loop.bound == 1, "its binding")
-
-
-def test_a_pause_after_passes_that_failed_keeps_nothing_of_what_happens(
-    cluster: Api, control_plane: ControlPlane, volcano: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two Policies end a pass before it follows its lists, and the operator pauses passes to look into it."""
-    made: list[Reflectors] = []
-    hurry = Reflectors.hurry
-
-    def hurried(lists: Reflectors) -> None:
-        made.append(lists)
-        hurry(lists)
-
-    monkeypatch.setattr(Reflectors, "hurry", hurried)
-    cluster.install([POLICIES])
-    other = policy() | {"metadata": {"name": "other"}}
-    cluster.create(node("n1", cpu=8), live_pod("a", cpu=9), policy(), other)
-    with looping(control_plane, 1.0) as loop:
-        assert "Policy" in str(loop.passes[0].report.error)
-        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: "look into it"}}})
-        wait_until(lambda: bool(loop.reasons), "the pause")
-        nudging = [each for each in threading.enumerate() if each.name == "nudge"]
-        pods = made[0]._of["/api/v1/pods"]
-        assert pods.watch is not None
-        version = pods.watch.version
-        for number in range(20):
-            cluster.patch(f"{PODS}/a", {"metadata": {"labels": {"n": str(number)}}})
-        wait_until(lambda: pods.watch is not None and pods.watch.version != version, "what happened")
-        assert not pods.relay._kept
-        wait_until(lambda: not any(each.is_alive() for each in nudging), "the end of all nudges")
-
-
 def test_options_that_cannot_be_end_the_loop(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
     cluster.create(node("n1", cpu=8), live_pod("a", cpu=1))
     with pytest.raises(UsageError, match="workers: found 0"), looping(control_plane, 1.0, workers=0) as loop:
@@ -255,34 +191,6 @@ def test_a_server_that_is_away_ends_passes_and_not_the_loop(
         wait_until(lambda: loop.bound == 1, "the binding when it is back")
 
 
-def test_a_stream_that_is_silent_is_not_taken_for_a_quiet_cluster(
-    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The watch of nodes opens and says nothing, as through a proxy whose other end is gone."""
-    monkeypatch.setattr("placer.passes.cluster.reading.reflectors._SILENCE", 2.0)
-    cluster.create(live_pod("a", cpu=1))
-    proxy.rule = lambda _method, path, _times: Spoil(stalls_after=0) if path == "/api/v1/nodes?watch" else None
-    with looping(control_plane, 1.0, url=proxy.url) as loop:
-        cluster.create(node("n1", cpu=8))
-        wait_until(lambda: any(each.bound.plan.batches for each in loop.passes), "a plan with the node")
-        proxy.rule = lambda *_: None
-        wait_until(lambda: bound(cluster) == {"a": "n1"}, "its binding")
-
-
-def test_what_a_silent_stream_keeps_back_within_a_pass_is_asked_for(
-    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pass opens no watch of its own: that of the list that is kept is checked, and here the list taken anew."""
-    monkeypatch.setattr("placer.passes.cluster.reading.watch._FEW", 0)
-    monkeypatch.setattr("placer.passes.cluster.reading.watch._PATIENCE", 0.5)
-    before_plan(monkeypatch, lambda: steal(cluster, "thief", "n1", cpu=1))
-    cluster.create(node("n1", cpu=8), *gang("train", 2, cpu=4))
-    proxy.rule = silent("/api/v1/pods")
-    with looping(control_plane, NEVER, url=proxy.url) as loop:
-        (left,) = loop.passes[0].bound.gangs
-        assert (left.reason, bound(cluster)) == ("the room is gone on Node n1: cpu 8 of 7 left", {"thief": "n1"})
-
-
 def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
     cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy
 ) -> None:
@@ -299,25 +207,6 @@ def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
         loop.wait_for_passes(len(loop.passes) + 2)  # by then the watch was refused
         (trouble,) = loop.passes[-1].report.troubles
         assert trouble.startswith(f"{path} was listed again: {path}: 403")
-
-
-def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(
-    cluster: Api, control_plane: ControlPlane, volcano: None
-) -> None:
-    cluster.create(node("n1", cpu=8), live_pod("a", cpu=1))
-    flags = ["--kubeconfig", str(control_plane.kubeconfig()), "--every", "1s", "--settle", "0"]
-    command = [sys.executable, "-m", "placer", "run", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        lines = [running.stdout.readline() for _ in range(2)]
-        running.send_signal(signal.SIGTERM)
-        rest, said = running.stdout.read(), running.stderr.read()
-        assert running.wait() == 0, said
-    assert (bound(cluster), said) == ({"a": "n1"}, "")
-    assert '"bound": 1' in lines[0] + lines[1]
-    assert rest.count("\n") <= 1  # a pass that was under way
-    assert "holderIdentity" not in cluster.get(LEASE)["spec"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -12,11 +11,8 @@ import placer
 from placer.passes.cluster.reading.anonymize import anonymized
 from placer.passes.cluster.reading.earlier_passes import prepared
 from placer.passes.cluster.reading.gang_record import digests
-from placer.passes.cluster.writing.plan_execution import BindingOptions
-from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
 from placer.problem import Instance
 from placer.problem.instance_builder import make_instance
-from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.snapshots import snapshot_of
 from tests.cluster.test_any_object import Double, pass_at
 from tests.cluster.test_earlier_passes import recorded
@@ -62,18 +58,6 @@ def test_a_pass_binds_it_whole_and_tells_of_it_by_a_pod(system: str) -> None:
         "FailedScheduling": ("Pod", "large-0", "gang large"),
     }
     assert not [path for path, _ in server.written if "podgroups" in path]
-
-
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_under_gates_it_is_released_whole(system: str) -> None:
-    hold = {"schedulingGates": [{"name": HOLD_GATE}], "schedulerName": "default-scheduler"}
-    documents = [node("n1", cpu=12), *gang(system, "fits", spec=hold), *gang(system, "large", cpu=8, spec=hold)]
-    server = Double(documents, [])
-    binding = BindingOptions(grace=0.1, settle=0.0)
-    done = Pass(PassOptions(method="greedy", time_limit=None, gates=True, binding=binding))
-    run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
-    planned = {bind.pod.name for batch in done.bound.plan.batches for bind in batch.bindings}
-    assert planned == {"fits-0", "fits-1"}
 
 
 def test_in_a_cluster_pods_wait_for_the_pod_group_of_volcanos_controller() -> None:

@@ -21,13 +21,9 @@ from placer.passes.cluster.writing.lease import PAUSED, LeaseOptions
 from placer.passes.cluster.writing.making_room import EvictionOptions
 from placer.passes.metrics import LoopMetrics, longest_silence
 from placer.passes.metrics_server import MetricsServer
-from placer.passes.preempt_pass import make_room_pass
 from placer.passes.scheduling_pass import Pass, PassOptions
 from placer.problem import GroupKey, Key
 from tests.cluster.api import Api
-from tests.cluster.applied import allowed, full
-from tests.cluster.controllers import Controllers
-from tests.cluster.held import held_gang
 from tests.cluster.loops import looping
 from tests.cluster.passes import gang
 from tests.cluster.server import ControlPlane
@@ -120,24 +116,6 @@ def test_what_passes_did_is_told(
         assert found["scheduler_podgroup_schedule_attempts_total", "placer", "unschedulable"] == 1
 
 
-def test_what_is_released_was_scheduled(
-    cluster: Api, control_plane: ControlPlane, install: Callable[[str], None], metrics: LoopMetrics
-) -> None:
-    """Its pods and its gang; that they are still to be bound is a figure of its own."""
-    install("volcano")
-    cluster.create(node("n1", cpu=4), *held_gang("train", 3))
-    with (
-        MetricsServer(("127.0.0.1", 0), metrics) as server,
-        looping(control_plane, NEVER, metrics, gates=True) as loop,
-    ):
-        loop.wait_for_passes(1)
-        found = told(server)
-        for name in ("scheduler_schedule_attempts_total", "scheduler_podgroup_schedule_attempts_total"):
-            counts = {each: found[name, "placer", each] for each in RESULTS}
-            assert counts == {"scheduled": 3 if "pod" not in name else 1, "unschedulable": 0, "error": 0}
-        assert found["placer_unbound_released_pods",] == 3
-
-
 def test_names_of_kube_scheduler_have_its_types_and_labels(metrics: LoopMetrics) -> None:
     """So that a dashboard that was made for it adds up what it should."""
     world = World()
@@ -193,27 +171,6 @@ def test_who_cannot_find_out_who_leads_is_not_ready(
         assert asked(server, "/readyz") == (503, "no pass has ended yet\n")
         assert asked(server, "/livez") == (200, "ok\n")
         assert told(server)["placer_leader",] == 0
-
-
-@pytest.mark.usefixtures("lasting_lease", "run")
-@pytest.mark.parametrize("renamed", [True, False])
-def test_pods_that_a_pass_moves_are_counted_whatever_they_are_called_then(
-    renamed: bool, cluster: Api, control_plane: ControlPlane, metrics: LoopMetrics
-) -> None:
-    controllers = Controllers(cluster, full(cluster, spare=2), renamed=renamed)
-    allowed(cluster, evict="lower-priority", move="fewest")
-    disturbing = {"evictions_per_hour": 20, "time_limit": 60.0, "eviction": EvictionOptions(30.0, 60.0)}
-    with (
-        controllers.running(),
-        MetricsServer(("127.0.0.1", 0), metrics) as server,
-        looping(control_plane, NEVER, metrics, make=make_room_pass, method="auto", **disturbing) as loop,
-    ):
-        first = loop.passes[0]
-        found = told(server)
-        assert first.report.disruption is not None
-        assert len(first.report.disruption.moved) == found["placer_disturbed_pods_total", "moved"] > 0
-        assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == loop.bound > 2
-        assert found["scheduler_schedule_attempts_total", "placer", "error"] == 0
 
 
 def test_what_was_planned_and_not_bound_is_an_error_though_others_were_bound_instead(metrics: LoopMetrics) -> None:

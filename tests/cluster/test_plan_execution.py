@@ -19,7 +19,7 @@ from placer.passes.cluster.reading.earlier_passes import prepared
 from placer.passes.cluster.writing.breaker import Breaker
 from placer.passes.cluster.writing.lease import NoElection
 from placer.passes.cluster.writing.plan_execution import BindingOptions, execute_plan
-from placer.problem import GroupKey, Instance, Key
+from placer.problem import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
 
@@ -146,10 +146,6 @@ def test_gangs_go_out_whole_and_in_order() -> None:
     found = world.carry_out(world.batch("a"), world.batch("b"))
     assert states(found) == [("a", GangState.BOUND, 3), ("b", GangState.BOUND, 2)]
     assert sorted(world.server.order[:3]) == ["a-0", "a-1", "a-2"]
-
-
-def test_nothing_to_do_is_done() -> None:
-    assert World().carry_out() == []
 
 
 def test_pods_of_a_line_go_one_after_another() -> None:
@@ -346,10 +342,3 @@ def test_a_dry_run_does_not_wait_for_kubelets() -> None:
     world = World(a=3)
     found = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION), settings=BindingOptions(grace=5.0, dry_run=True))
     assert states(found) == [("a", GangState.BOUND, 3)]
-
-
-def test_an_instance_is_not_changed() -> None:
-    world = World(a=2)
-    before: Instance = world.instance
-    world.carry_out(world.batch("a"))
-    assert world.instance == before

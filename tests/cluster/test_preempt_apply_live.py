@@ -9,10 +9,9 @@ import pytest
 from tests.cluster.api import Api
 from tests.cluster.applied import REFUSED, Applied, evictions, full, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
-from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.support import Document, hyper_node, node, pod_group
+from tests.support import Document, node, pod_group
 
 
 def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
@@ -135,16 +134,6 @@ def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: A
     assert len(bound(cluster)) == 4
 
 
-def test_a_pod_that_two_budgets_mean_is_in_no_plan(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
-    """Each of them would allow it; the Eviction API takes no such pod, and says so with 500, however often one asks."""
-    full(cluster)
-    cluster.patch(f"{PODS}/eval0-0", {"metadata": {"labels": {"app": "eval0"}}})
-    cluster.create(budget(2), budget(2, "others"))
-    preempt(code=5)
-    assert evictions(proxy) == {}
-    assert len(bound(cluster)) == 4
-
-
 def free_the_room(cluster: Api) -> None:
     for number in range(2):
         cluster.delete(f"{PODS}/eval0-{number}")
@@ -185,18 +174,6 @@ def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
     assert told(cluster, "Preempted") == {}
 
 
-def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
-    full(cluster)
-
-    def meanwhile(_method: str, path: str, times: int) -> None:
-        if path.endswith("eval0-1/eviction") and times == 1:
-            cluster.create(node("new", cpu=8), hyper_node("of-new", 1, nodes=("new",)))
-
-    proxy.rule = meanwhile
-    assert preempt(code=6)["applied"]["trouble"] == "there is room now without anything that goes"
-    assert len(bound(cluster)) == 4
-
-
 def test_victims_that_do_not_end_are_told_and_the_next_pass_binds_the_gang(
     cluster: Api, preempt: Applied, passes: Passes
 ) -> None:
@@ -209,16 +186,6 @@ def test_victims_that_do_not_end_are_told_and_the_next_pass_binds_the_gang(
     controllers.step()
     passes()
     assert {"train-0", "train-1"} <= set(bound(cluster))
-
-
-def test_pods_of_another_scheduler_are_left_alone(cluster: Api, preempt: Applied) -> None:
-    running = full(cluster)
-    for each in running[:2]:
-        cluster.delete(f"{PODS}/{each['metadata']['name']}")
-        cluster.create({**each, "spec": {**each["spec"], "schedulerName": "default-scheduler"}})
-    done = preempt(code=5)
-    assert "evictions" not in done
-    assert done["applied"]["evicted"] == []
 
 
 def test_without_the_lease_nothing_is_decided(cluster: Api, preempt: Applied, passes: Passes) -> None:
@@ -242,23 +209,3 @@ def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preemp
     assert set(told(cluster, "Preempted")) == {"eval0-0"}
     nominated = [each["status"].get("nominatedNodeName") for each in cluster.items(PODS)]
     assert nominated == [None] * len(nominated)
-
-
-def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
-    """Another client binds a pod where the victims were, before the gang is bound: there is no other room."""
-    running = full(cluster)
-    controllers = Controllers(cluster, running)
-    taken = list[str]()
-
-    def meanwhile(method: str, path: str, _times: int) -> None:
-        """The third time that all pods are listed is when the gang is to be bound."""
-        if method == "GET" and path == "/api/v1/pods" and len(controllers.ended) == 2 and not taken:
-            taken.append(path)
-            steal(cluster, "thief", "n0", cpu=4)
-
-    proxy.rule = meanwhile
-    with controllers.running():
-        done = preempt(code=6)
-    assert done["applied"]["trouble"].startswith("there is no room any more, now that all is gone: ")
-    assert sorted(done["applied"]["evicted"]) == ["default/eval0-0", "default/eval0-1"]
-    assert not {"train-0", "train-1"} & set(bound(cluster))

@@ -145,6 +145,12 @@ def test_what_has_no_room_is_not_written_again_and_again() -> None:
     assert (again, again.dropped, server.writes) == (found, found.dropped, 1)
 
 
+def test_workloads_that_are_recorded_already_are_not_written_again() -> None:
+    server, found = written(workloads={HONEST: SMALL})
+    assert write_record(server, "placer", "placer-gangs", found, GANGS, {HONEST: SMALL}) is found
+    assert server.writes == 1
+
+
 def test_a_gangs_name_of_any_characters_is_counted_as_long_as_it_is() -> None:
     """A mark's text is no DNS name: as such names are estimated it would be a third of what it takes."""
     key = GroupKey("", "evil", "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9000), k=100_000))))

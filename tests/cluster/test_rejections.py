@@ -23,8 +23,6 @@ from placer.passes.cluster.reading.gang_record import (
     UnansweredPods,
     digests,
     mark,
-    packed,
-    read_record,
 )
 from placer.passes.cluster.reading.rejections import (
     cooling_nodes,
@@ -37,7 +35,6 @@ from placer.passes.cluster.reading.rejections import (
     waiting_workloads,
 )
 from placer.passes.cluster.reading.views import PodView, Rejection, WorkloadKey, is_rejection
-from placer.passes.cluster.writing.gang_ledger import write_record
 from placer.problem import GroupKey
 from tests.cluster.caches import alone, bind, cache_of, mine
 from tests.cluster.snapshots import ListServer, snapshot_of
@@ -195,20 +192,6 @@ def test_clocks_of_kubelets_that_are_ahead_have_no_rejection_count_twice() -> No
     assert (again[JOB].times, again[JOB].until) == (2, at(56 + 120))
 
 
-def test_the_oldest_is_forgotten_whenever_it_was_heard_of() -> None:
-    """One clock is far ahead and is heard first; what it says is remembered, and counts once."""
-    there = [rejection("n0", 100)]
-    known = remembered({}, there, 300, NOW)
-    there += [rejection(f"n{number}", number) for number in range(1, 8)]
-    known = remembered(known, there, 300, at(8))
-    assert known[JOB].times == 1
-    there.append(rejection("n8", 105))
-    known = remembered(known, there, 300, at(72))
-    assert (known[JOB].times, "n0" in known[JOB].nodes) == (2, True)
-    for seconds in range(77, 180, 5):
-        assert remembered(known, there, 300, at(seconds)) == known
-
-
 def test_it_is_forgotten_an_hour_after_it_might_be_tried() -> None:
     known = remembered({}, [rejection("n1", -1), rejection("n2", -1)], 300, NOW)
     assert remembered(known, [], 300, at(60 + 3600)) == known
@@ -344,35 +327,3 @@ def test_a_workload_has_no_longer_a_name_than_objects_have(metadata: Document) -
     assert found is not None
     assert (len(found.workload.kind) <= 63, len(found.workload.name)) == (True, 32)
     assert found.workload == views.read_view(item, PodView).workload
-
-
-class Ledger:
-    """A server with the ConfigMap, which keeps what is put there."""
-
-    def __init__(self) -> None:
-        self.data: dict[str, str] = {}
-
-    def get(self, _path: str, _parameters: object = None) -> Response:
-        document = {"metadata": {"resourceVersion": "7"}, "binaryData": self.data}
-        return Response(200, json.dumps(document).encode())
-
-    def send(self, _method: str, _path: str, body: Any = None, **_: object) -> Response:
-        self.data = body["binaryData"]
-        return self.get("")
-
-
-def test_the_record_keeps_it() -> None:
-    known = remembered({}, [rejection("n1", -1), rejection("n2", -1), rejection("n3", -1, OTHER)], 300, NOW)
-    ledger = Ledger()
-    written = write_record(ledger, "placer", "placer-gangs", RecordedGangs(), {}, known)
-    assert read_record(ledger, "placer", "placer-gangs") == written == RecordedGangs({}, "7", known)
-    kept = ledger.data
-    assert write_record(ledger, "placer", "placer-gangs", written, {}, known) is written
-    assert ledger.data is kept
-
-
-@pytest.mark.parametrize("data", [{}, {key: text for key, text in packed({}).items() if key != "rejected"}])
-def test_a_record_of_before_has_none(data: dict[str, str]) -> None:
-    ledger = Ledger()
-    ledger.data = data
-    assert read_record(ledger, "placer", "placer-gangs") == RecordedGangs({}, "7")

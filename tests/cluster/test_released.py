@@ -162,15 +162,6 @@ def test_what_is_released_now_is_counted_once() -> None:
     assert [str(each) for each in cache.overfull()] == ["Node n0: cpu 5 of 4"]
 
 
-def test_what_is_not_released_gives_its_room_back() -> None:
-    snapshot = taken(theirs("q", held=True, group=None), nodes=1)
-    cache = SchedulerCache(snapshot, made(snapshot, {}).instance)
-    cache.assume([held("q", "n0")])
-    assert cache.is_held(held("q", "n0"))
-    cache.forget(held("q", "n0"))
-    assert (cache.is_held(held("q", "n0")), cache.unbound()) == (False, set())
-
-
 # ------------------------------------------------------------------------------------------- what is recorded, who goes
 
 
@@ -238,15 +229,6 @@ def test_patience_with_what_no_scheduler_binds(patience: float, grace: float, ag
     assert (go, stay) == ([TRAIN] if goes else [], [])
     just_now = replace(outcome(GangState.RELEASED, late), waiting=late)
     assert next_to_go(found.instance, [just_now], found.half_bound, begun, patience, now, grace) == ([], [])
-
-
-def test_a_gang_that_was_rolled_back_has_its_patience_anew() -> None:
-    snapshot = taken(pod_group("train", minMember=1), theirs("train-0", held=True))
-    plan = BindingPlan((Batch((TRAIN,), (held("train-0", "n0"),)),))
-    later = NOW + timedelta(hours=1)
-    before = {TRAIN: GangRecord(NOW, frozenset(), 2, NOW + timedelta(minutes=2))}
-    found = recorded_before(made(snapshot, before, later).instance, plan, before, {}, later).gangs[TRAIN]
-    assert (found.since, found.rolled_back, found.until) == (later, 2, None)
 
 
 def test_the_record_has_no_more_room_for_what_is_released_than_for_what_is_bound(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.cluster.api import Api
-from tests.cluster.applied import REFUSED, Applied, evictions, told
+from tests.cluster.applied import Applied, evictions, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.passes import bound, overfull
-from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.proxy import Proxy
 from tests.support import Document, hyper_node, node, pod_group
 
 
@@ -74,34 +74,9 @@ def test_what_is_in_the_way_is_moved(cluster: Api, repair: Applied) -> None:
     assert controllers.ended == ["web"]
 
 
-def test_where_nothing_can_be_moved_nothing_is_evicted(cluster: Api, repair: Applied) -> None:
-    rack(cluster, spare=0)
-    done = repair("--lost", "n0", code=5)
-    assert done["applied"]["evicted"] == []
-    assert not any(each["metadata"].get("deletionTimestamp") for each in cluster.items(PODS))
-
-
-def test_where_the_server_would_refuse_one_nothing_is_evicted(cluster: Api, repair: Applied, proxy: Proxy) -> None:
-    rack(cluster, spare=1)
-    proxy.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("web/eviction") else None
-    done = repair("--lost", "n0", code=6)
-    assert done["applied"]["evicted"] == []
-    assert "default/web cannot be evicted: 429" in done["applied"]["trouble"]
-
-
 def test_what_no_controller_makes_again_is_told(cluster: Api, repair: Applied) -> None:
     without_web(cluster)
     with Controllers(cluster, [], lost={"n0"}).running():
         done = repair("--lost", "n0", "--gone-within", "2", code=6)
     assert done["applied"]["evicted"] == done["applied"]["notMoved"] == ["default/train-0"]
     assert done["applied"]["trouble"] == "1 pod of lost nodes not placed again: default/train-0"
-
-
-def test_pods_of_another_scheduler_stay_with_their_node(cluster: Api, repair: Applied) -> None:
-    rack(cluster, spare=0)
-    other = owned("other", "other", "low", "n0", cpu=1)
-    cluster.create({**other, "spec": {**other["spec"], "schedulerName": "default-scheduler"}})
-    cluster.delete(f"{PODS}/train-0")
-    done = repair("--lost", "n0", code=5)
-    assert done["applied"]["evicted"] == []
-    assert done.get("bindings", []) == []

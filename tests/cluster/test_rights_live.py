@@ -18,7 +18,6 @@ from placer.passes.cluster.reading.access import Right, allows
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, full
 from tests.cluster.deployed import Deployed
-from tests.cluster.held import GATES, held, only_nodes
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.test_check_live import granted, less, rendered
 from tests.cluster.test_deploy import shop
@@ -159,37 +158,3 @@ def test_without_the_right_to_evict_no_room_is_made_and_that_is_told(
     code, line, said = lessened(Right("", "pods/eviction", "create"), *Run.flags())
     assert (code, line["disruption"]["evicted"]) == (0, []), said
     assert 'cannot create resource "pods/eviction"' in line["disruption"]["trouble"]
-
-
-def test_without_the_right_to_patch_pods_none_is_released_and_that_is_told(
-    deployed: Deployed, proxy: Proxy, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Too few are refused to say that the server refuses all; what placer binds itself goes on."""
-    deployed.apply("crds", "overlays/gates")
-    deployed.api.create(node("n0", cpu=64), held(live_pod("theirs", cpu="1m")))
-    lessened, right = Lessened(deployed, "overlays/gates", proxy, capsys), Right("", "pods", "patch")
-    code, line, said = lessened(right, *GATES)
-    assert (code, line["released"], only_nodes(deployed.api)) == (6, 0, {}), said
-    assert f"nothing is released without the right to {right}: kubectl apply -k deploy/overlays/gates" in said, said
-    deployed.api.create(live_pod("ours", cpu="1m"))
-    code, line, said = lessened(right, *GATES)
-    assert (code, line["released"], line["bound"]) == (0, 0, 1), said
-
-
-def test_without_the_right_to_measurements_that_is_a_finding(
-    shop: Deployed, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What depends on them waits; with ``deploy/measurements`` they are read."""
-    config, right = shop.kubeconfig("placer"), Right("", "configmaps", "get", "default")
-    account = Client.connect(config)
-
-    def findings() -> dict[str, int]:
-        capsys.readouterr()
-        assert main(["run", "--kubeconfig", config, "--settle", "0", "--method", "greedy"]) == 0
-        found: dict[str, int] = json.loads(capsys.readouterr().out)["findings"]
-        return found
-
-    assert "Unreadable" not in findings()
-    shop.kubectl("delete", "-k", str(DEPLOY / "measurements"))
-    wait_until(lambda: not allows(account, right))
-    assert "Unreadable" in findings()

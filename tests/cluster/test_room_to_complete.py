@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -144,11 +143,6 @@ def test_no_more_is_held_than_the_gang_had_when_it_was_begun() -> None:
     assert held([*both, *OTHERS, *taken("a2")], record)[2] == []
 
 
-def test_one_that_placer_has_not_begun_gets_none() -> None:
-    """A tenant's pods that name their own nodes."""
-    assert held([*HALF, *OTHERS, *taken("a2")], begun("another", 4))[2] == []
-
-
 def test_what_has_room_is_held_also_where_roles_are_counted() -> None:
     documents = gang("half", ["a0", "a1", None, None], tier=1, minTaskMember={"worker": 4})
     for each in documents[1:]:
@@ -198,17 +192,3 @@ def test_a_written_snapshot_says_the_same(tmp_path: Path) -> None:
     made.snapshot.write(tmp_path / "snapshot.json")
     again = placer.read(tmp_path / "snapshot.json")
     assert [each.node for each in again.pods.values() if each.state is PodState.NOMINATED] == where
-
-
-def test_where_all_has_room_after_all_whoever_decides_finds_it() -> None:
-    """A method that finds nothing at first loses nothing by it."""
-    calls: list[Instance] = []
-
-    def late(instance: Instance) -> Result:
-        calls.append(instance)
-        return decide(instance) if len(calls) > 1 else replace(decide(instance), placement=None)
-
-    snapshot = snapshot_of([*NODES, *HALF, *OTHERS])
-    made = prepared(snapshot, (), begun("half", 4), NOW)
-    assert with_room_to_complete(snapshot, made, late, 300, NOW) == (snapshot, made, {})
-    assert len(calls) == 2

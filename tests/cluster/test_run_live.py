@@ -12,9 +12,8 @@ import pytest
 import placer
 from placer.cli import main
 from placer.passes.cluster.reading.snapshot import Snapshot
-from placer.problem.reading import read_placement
 from tests.cluster.api import Api, Refused
-from tests.cluster.controllers import PODS
+from tests.cluster.controllers import PODS, priority_class
 from tests.cluster.deployed import Deployed
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
@@ -145,15 +144,6 @@ def test_a_dry_run_decides_and_changes_nothing(small: Api, passes: Passes, kind:
     assert events(small, "Scheduled") == []
 
 
-def test_a_pass_can_be_decided_again(small: Api, passes: Passes, tmp_path: Path) -> None:
-    told = passes("--save", str(tmp_path))
-    snapshot, placement = told["saved"]
-    again = placer.solve(placer.read(snapshot), method="greedy").placement
-    assert again == read_placement(placement)
-    assert again is not None
-    assert {each.pod.name: each.node for each in again.bindings} == bound(small)
-
-
 def decided(snapshot: Path | str) -> dict[str, str]:
     """What ``solve`` says of a file: pod to node."""
     placement = placer.solve(placer.read(snapshot), method="greedy").placement
@@ -185,9 +175,8 @@ def test_what_earlier_passes_left_behind_is_in_every_snapshot(
     proxy.rule = lambda *_: None
     there = bound(cluster)
     cooling, (free,) = there["lost"], {"n1", "n2", "n3"} - {there["half-0"], there["lost"]}
-    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
     cluster.patch(f"{PODS}/lost/status", rejected())
-    cluster.create(urgent)
+    cluster.create(priority_class("high", 9))
     cluster.create(live_pod("urgent", cpu=8, spec={"priority": 9, "priorityClassName": "high"}))
 
     told = passes("--dry-run", "--save", str(tmp_path))
@@ -252,60 +241,6 @@ def test_pods_that_kubelets_align_are_bound_one_by_one(
     }
 
 
-def test_room_for_a_daemon_sets_pod_is_left(small: Api, passes: Passes) -> None:
-    """2 of 8 cpu are held on a node until the DaemonSet's pod is there: then they are its."""
-    labels = {"app": "agent"}
-    spec = {"containers": live_pod("agent", cpu=2)["spec"]["containers"], "nodeSelector": {"new": "yes"}}
-    daemons = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "agent"},
-        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
-    }
-    (made,) = small.create(daemons)
-    small.patch("/api/v1/namespaces/default", {"metadata": {"labels": {"placer.dev/agents": "true"}}})
-    on_new = {"nodeSelector": {"new": "yes"}}
-    small.create(
-        node("new", {"new": "yes"}), live_pod("seven", cpu=7, spec=on_new), live_pod("six", cpu=6, spec=on_new)
-    )
-    passes()
-    assert bound(small)["six"] == "new"
-    assert "seven" not in bound(small)
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": made["metadata"]["uid"]}
-    agent = live_pod("agent-1", node="new", scheduler="default-scheduler", cpu=2)
-    small.create({**agent, "metadata": {**agent["metadata"], "ownerReferences": [{**owner, "controller": True}]}})
-    small.delete("/api/v1/namespaces/default/pods/six")
-    assert passes()["findings"].get("BoundPodsViolate") is None
-    assert set(bound(small)) == {"fits-0", "fits-1", "lone", "agent-1"}  # 7 and 2 are more than 8
-
-
-def job(name: str, scheduler: str) -> Document:
-    template = {"spec": live_pod("x", cpu=1)["spec"]}
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": scheduler, "minAvailable": 1, "tasks": [{"replicas": 1, "template": template}]},
-    }
-
-
-def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[..., None], passes: Passes) -> None:
-    """The Job controller makes no pods before; a group of a job of another scheduler stays as it is."""
-    install("volcano", jobs=True)
-    cluster.create(node("n1"))
-    for name, scheduler in (("ours", "placer"), ("theirs", "volcano")):
-        (made,) = cluster.create(job(name, scheduler))
-        (group,) = gang(name, 0, least=1)
-        owner = {"apiVersion": made["apiVersion"], "kind": "Job", "name": name, "uid": made["metadata"]["uid"]}
-        cluster.create({**group, "metadata": {**group["metadata"], "ownerReferences": [owner]}})
-    assert passes()["inqueue"] == 0
-    assert passes("--inqueue")["inqueue"] == 1
-    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
-    assert cluster.get(f"{path}/ours")["status"]["phase"] == "Inqueue"
-    assert cluster.get(f"{path}/theirs").get("status", {}).get("phase") in (None, "Pending")
-    assert passes("--inqueue")["inqueue"] == 0
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -346,25 +281,6 @@ def test_what_cannot_be_saved_is_told_and_stops_nothing(
     assert len(bound(small)) == 3
     assert (len(told["instance"]), told["version"]) == (64, placer.__version__)
     assert datetime.fromisoformat(told["time"]) <= datetime.now(UTC)
-
-
-def test_other_amounts_are_no_other_cause(small: Api, passes: Passes) -> None:
-    """What is free changes with every pass, and a condition for each change would be a write for each waiting pod."""
-    assert passes()["told"]["conditions"] > 0
-    passes()
-    before = condition(small, "large-0")
-    small.create(live_pod("taker", scheduler="other", cpu=1))
-    small.bind("default", "taker", "n1")
-    again = passes()
-    assert again["told"] == {"conditions": 0, "events": 0, "groups": 0, "troubles": []}
-    assert condition(small, "large-0") == before
-
-
-def test_telling_ends_in_time_and_the_next_pass_tells_the_rest(small: Api, passes: Passes) -> None:
-    told = passes("--tell-limit", "0")["told"]
-    assert (told["conditions"], told["events"], told["groups"]) == (0, 0, 0)
-    assert told["troubles"] == ["there was no time to write everything; the next pass writes the rest"]
-    assert passes()["told"]["conditions"] > 0
 
 
 def test_a_namespace_that_is_being_deleted_gets_nothing(cluster: Api, passes: Passes) -> None:

@@ -232,14 +232,6 @@ def test_what_kubelets_say(cache: SchedulerCache) -> None:
     assert cache.refusal(alone("c"), [bind("c", "n2")]) is None
 
 
-def test_what_two_kubelets_reject_takes_no_node_from_others(cache: SchedulerCache) -> None:
-    cache.assume([bind("a", "n2"), bind("b", "n1")])
-    for name, where, cpu in (("a", "n2", 5), ("b", "n1", 4)):
-        cache.pod_happened("MODIFIED", event(mine(name, cpu=cpu), where, phase="Failed", reason="SysctlForbidden"))
-    assert cache.refusal(alone("c"), [bind("c", "n1")]) is None
-    assert cache.refusal(alone("c"), [bind("c", "n2")]) is None
-
-
 @pytest.mark.parametrize(("phase", "free"), [("Failed", 8), ("Running", 4)])
 def test_a_pod_of_the_year_0_takes_of_its_node_what_it_asks_for(phase: str, free: int) -> None:
     """Its kubelet writes that; the node would be planned with in each pass, and refused at each binding."""

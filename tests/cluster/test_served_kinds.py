@@ -13,20 +13,11 @@ from placer.passes.cluster.reading.served_kinds import _REFERENCES
 from tests.cluster.snapshots import ListServer
 from tests.cluster.test_any_object import path_of
 from tests.cluster.things import live_pod
+from tests.netdocs import app_group, call
 from tests.support import Document, node, pod_group
 
 QUEUE = "scheduling.volcano.sh/queue-name"
-WORKLOAD = {"kind": "Deployment", "apiVersion": "apps/v1", "name": "p", "selector": "p", "namespace": "default"}
-APP_GROUP: Document = {
-    "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
-    "kind": "AppGroup",
-    "metadata": {"name": "web", "namespace": "default"},
-    "spec": {
-        "numMembers": 1,
-        "topologySortingAlgorithm": "KahnSort",
-        "workloads": [{"workload": WORKLOAD, "dependencies": [{"workload": WORKLOAD, "minBandwidth": "1M"}]}],
-    },
-}
+APP_GROUP = app_group("web", {"p": [call("p", bandwidth="1M")]}, numMembers=1)
 OF_WEB = {"appgroup.diktyo.x-k8s.io": "web", "appgroup.diktyo.x-k8s.io.workload": "p"}
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import signal
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import pytest
 
 from tests.cluster import binaries
 from tests.cluster.api import Api, Refused
-from tests.cluster.binaries import HOW
 from tests.cluster.kubelets import Admission, Kubelets, Rejection
-from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
-from tests.conftest import pytest_terminal_summary
 from tests.support import hyper_node, node, pod_group
+from tests.write_openapi import TARGET, document
 
 DONE = {"status": {"phase": "Succeeded"}}
 PODS = "/api/v1/namespaces/default/pods"
@@ -28,13 +26,6 @@ def status(cluster: Api, name: str) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------- the programs
-
-
-def test_a_folder_that_is_given_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("etcd", "kube-apiserver"):
-        (tmp_path / name).touch()
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    assert binaries.programs() == tmp_path
 
 
 def test_a_folder_without_the_programs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,16 +45,6 @@ def test_without_go_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: 
         binaries.resource_definitions("volcano")
 
 
-def test_another_module_is_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binaries, "MODULE", tmp_path)
-    keys = set()
-    for changed in ("", "go.mod", "go.sum", "main.go"):
-        for name in ("go.mod", "go.sum", "main.go"):
-            (tmp_path / name).write_text("new" if name == changed else "old")
-        keys.add(binaries._key())
-    assert len(keys) == 4
-
-
 # --------------------------------------------------------------------------------------------------------- the server
 
 
@@ -71,6 +52,11 @@ def test_it_is_the_version_of_the_module(cluster: Api) -> None:
     lines = (binaries.MODULE / "go.mod").read_text().splitlines()
     wanted = next(line.split()[-1] for line in lines if "k8s.io/kubernetes v" in line)
     assert cluster.get("/version")["gitVersion"] == wanted
+
+
+def test_the_schemas_of_kinds_are_those_of_the_server(api: Api) -> None:
+    """``python -m tests.write_openapi`` writes them anew."""
+    assert json.loads(TARGET.read_text()) == document(api)
 
 
 def test_it_checks_what_a_fake_would_take(cluster: Api) -> None:
@@ -94,30 +80,6 @@ def test_volcano_is_served_as_volcano_defines_it(cluster: Api, install: Callable
     assert cluster.get(leaf)["status"]["nodeCount"] == 1
 
 
-def test_the_other_definitions_are_served(cluster: Api, install: Callable[[str], None]) -> None:
-    install("scheduler-plugins")
-    install("noderesourcetopology")
-    groups = {each["name"] for each in cluster.get("/apis")["groups"]}
-    assert {
-        "scheduling.x-k8s.io",
-        "appgroup.diktyo.x-k8s.io",
-        "networktopology.diktyo.x-k8s.io",
-        "topology.node.k8s.io",
-    } <= groups
-
-
-def test_it_survives_its_own_death(cluster: Api, control_plane: ControlPlane) -> None:
-    cluster.create(node("n1"))
-    control_plane.end("kube-apiserver", signal.SIGKILL)
-    control_plane.start_api_server()
-    assert [each["metadata"]["name"] for each in cluster.items("/api/v1/nodes")] == ["n1"]
-
-
-def test_kubectl_reads_what_is_there(cluster: Api, control_plane: ControlPlane) -> None:
-    cluster.create(node("n1"))
-    assert control_plane.kubectl("get", "nodes", "-o", "name") == "node/n1\n"
-
-
 # -------------------------------------------------------------------------------------------------------- the kubelets
 
 
@@ -133,32 +95,6 @@ def test_pods_run_where_there_is_room_and_fail_where_there_is_none(cluster: Api)
     told = status(cluster, "p2")
     assert told["reason"] == "OutOfcpu"
     assert told["message"].endswith("resource: cpu, requested: 3000, used: 6000, capacity: 8000")
-
-
-def test_the_room_of_a_deleted_pod_is_free_again(cluster: Api) -> None:
-    kubelets = Kubelets(cluster)
-    kubelets.add(node("n1", cpu=4))
-    cluster.create(live_pod("old", cpu=3), live_pod("new", cpu=3))
-    cluster.bind("default", "old", "n1")
-    kubelets.step()
-    cluster.call("DELETE", f"{PODS}/old")
-    assert cluster.get(f"{PODS}/old")["metadata"]["deletionTimestamp"]
-    kubelets.step()
-    cluster.bind("default", "new", "n1")
-    kubelets.step()
-    assert [each["metadata"]["name"] for each in cluster.items(PODS)] == ["new"]
-    assert status(cluster, "new")["phase"] == "Running"
-
-
-def test_kubelets_work_in_the_background(cluster: Api) -> None:
-    kubelets = Kubelets(cluster)
-    kubelets.add(node("n1"))
-    cluster.create(live_pod("p", cpu=1))
-    cluster.bind("default", "p", "n1")
-    with kubelets.running(every=0.01):
-        while status(cluster, "p")["phase"] == "Pending":
-            pass
-    assert status(cluster, "p")["phase"] == "Running"
 
 
 def test_what_ended_or_vanished_holds_nothing(cluster: Api) -> None:
@@ -220,34 +156,3 @@ def test_zones_are_handed_out_as_the_topology_manager_does() -> None:
     assert admission.manager is not None
     assert fresh.manager is not None
     assert admission.manager.left == fresh.manager.left
-
-
-def test_a_run_without_the_server_says_so_at_its_end() -> None:
-    """Each reason once, whatever else was skipped."""
-
-    class Reporter:
-        def __init__(self) -> None:
-            self.lines: list[str] = []
-            self.stats = {
-                "skipped": [
-                    _Skipped("tests/cluster/test_x.py::test_a", ("x", 1, f"Skipped: no server: {HOW}")),
-                    _Skipped("tests/cluster/test_x.py::test_b", ("x", 2, f"Skipped: no server: {HOW}")),
-                    _Skipped("tests/cluster/kubelets.py::tests.cluster.kubelets.Kubelets", ("x", 4, "Skipped: +SKIP")),
-                    _Skipped("tests/test_minizinc.py::test_c", ("x", 3, "Skipped: no minizinc")),
-                ]
-            }
-
-        def section(self, title: str) -> None:
-            self.lines.append(title)
-
-        def line(self, text: str) -> None:
-            self.lines.append(text)
-
-    reporter = Reporter()
-    pytest_terminal_summary(cast(Any, reporter))
-    assert reporter.lines == ["tests/cluster", "tests that did not run: 2", f"no server: {HOW}"]
-
-
-class _Skipped(NamedTuple):
-    nodeid: str
-    longrepr: tuple[str, int, str]

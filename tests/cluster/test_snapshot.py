@@ -20,8 +20,6 @@ from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod
 
-GONE = Response(410, b'{"reason": "Expired"}')
-
 
 def pods(count: int) -> list[Document]:
     return [pod(f"p{number:04d}", cpu=1) for number in range(count)]
@@ -149,25 +147,6 @@ def test_a_config_map_that_may_not_be_read_is_told() -> None:
     (unread,) = take(Refusing(lists)).objects().unread
     assert unread.label == "ConfigMap net/measured"
     assert unread.wrong == "found no right to read it, expected a Role in its namespace (deploy/measurements)"
-
-
-def test_secrets_are_not_asked_for() -> None:
-    server = ListServer(core(nodes=[node("n1")], pods=pods(3)))
-    take(server)
-    assert not [path for path in server.asked if "secret" in path or path.endswith("configmaps")]
-
-
-def test_a_list_that_was_forgotten_is_begun_anew() -> None:
-    server = ListServer(core(pods=pods(5)), page=2)
-    server.first = [GONE]
-    assert names(take(server).items) == [f"p{number:04d}" for number in range(5)]
-
-
-def test_a_list_that_is_forgotten_again_and_again_is_an_error() -> None:
-    server = ListServer(core(pods=pods(5)), page=2)
-    server.first = [GONE] * 3
-    with pytest.raises(ClusterError, match="/api/v1/pods: the list took too long 3 times"):
-        take(server)
 
 
 def test_something_else_than_an_api_server_is_an_error() -> None:

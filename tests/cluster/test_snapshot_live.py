@@ -86,12 +86,6 @@ def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
     assert found["default/train-2"] in {"n3", "n4"}
 
 
-def test_memory_and_file_decide_the_same(busy: Api, snap: Snap, client: Client) -> None:
-    path = snap()
-    instance = make_instance(take(client).objects(), scheduler_name="placer", cluster=True)
-    assert placer.read(path, scheduler_name="placer") == instance
-
-
 def test_commands_without_files_read_the_cluster_and_write_nothing(
     busy: Api, control_plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,13 +105,6 @@ def test_commands_without_files_read_the_cluster_and_write_nothing(
         assert said in capsys.readouterr().out
     assert "other" in page.read_text(encoding="utf-8")
     assert {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in busy.items(pods)} == before
-
-
-def test_every_ending_is_the_same_instance(busy: Api, snap: Snap) -> None:
-    packed = placer.read(snap())
-    for name in ("s.json", "s.yaml", "s.yaml.gz"):
-        other = placer.read(snap(name=name))
-        assert (other.nodes, other.pods, other.groups) == (packed.nodes, packed.pods, packed.groups)
 
 
 def test_standard_output_is_the_list_and_nothing_else(
@@ -145,54 +132,6 @@ def test_resource_versions_are_those_of_the_server(busy: Api, client: Client) ->
             each["metadata"]["name"]: (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
             for each in listed["items"]
         }
-
-
-def test_nothing_secret_reaches_the_file(cluster: Api, snap: Snap) -> None:
-    secret = "hunter2"
-    container = {
-        "name": "main",
-        "image": f"example.com/{secret}",
-        "command": [secret],
-        "args": [secret],
-        "env": [{"name": "PASSWORD", "value": secret}],
-    }
-    annotations = {"kubectl.kubernetes.io/last-applied-configuration": secret, "example.com/token": secret}
-    cluster.create(
-        node("n1"),
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "s", "namespace": "default"},
-            "stringData": {"password": secret},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "c", "namespace": "default"},
-            "data": {"password": secret},
-        },
-        live_pod("p", annotations=annotations, spec={"containers": [container]}),
-    )
-    try:
-        text = snap(name="s.json").read_text()
-    finally:
-        cluster.delete("/api/v1/namespaces/default/secrets/s")
-    assert '"name":"p"' in text
-    assert secret not in text
-    assert "managedFields" not in text
-
-
-def test_an_anonymous_snapshot_decides_the_same(busy: Api, snap: Snap) -> None:
-    open_path, hidden_path = snap(), snap("--anonymize", name="hidden.json")
-    text = hidden_path.read_text()
-    assert not [word for word in ("train", "leaf", "spine", "n3", "runs", "other") if f'"{word}' in text]
-    result = placer.solve(placer.read(open_path), method="greedy")
-    other = placer.solve(placer.read(hidden_path), method="greedy")
-    assert result.objective == other.objective
-    assert result.placement is not None
-    assert other.placement is not None
-    nodes = dict(zip(sorted(other.instance.nodes), sorted(result.instance.nodes), strict=True))
-    assert [nodes[each.node] for each in other.placement.bindings] == [each.node for each in result.placement.bindings]
 
 
 def test_the_summary_counts(busy: Api, control_plane: ControlPlane, tmp_path: Path, capsys: Any) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from tests.cluster.passes import gang
 from tests.cluster.soak.faults import FAULTS, drawn_faults
-from tests.cluster.soak.judge import CHECKS, Limits, Records, Sample, figures, judge
+from tests.cluster.soak.judge import CHECKS, Limits, Records, Sample, judge
 from tests.cluster.soak.ledger import Ledger, OverfullBinding
-from tests.cluster.soak.run import resource_of
 from tests.cluster.things import live_pod
 from tests.support import Document, node
 
@@ -106,31 +105,6 @@ def test_every_check_is_shown_something_wrong() -> None:
     assert {check for check, _ in WRONG.values()} == set(CHECKS)
 
 
-LET_BE: Mapping[str, Records] = {
-    "half-bound once": at(50, half_bound=frozenset("g")),
-    "half-bound by faults": at(*range(50, 60), fault="lost", half_bound=frozenset("g")),
-    "one gang after another half-bound": with_samples(
-        lambda each: {"half_bound": frozenset(str(each.number % 2))} if 50 <= each.number < 60 else {}
-    ),
-    "fitting for eight passes": at(*range(40, 48), fits=frozenset("g")),
-    "fitting for thirty seconds": with_samples(
-        lambda each: {"at": each.at / 2} | ({"fits": frozenset("g")} if 40 <= each.number < 50 else {})
-    ),
-    "growing at first": with_samples(lambda each: {"memory": {"process 1": 50_000 + 5_000 * min(each.number, 10)}}),
-}
-
-
-@pytest.mark.parametrize("what", LET_BE)
-def test_what_may_be_is_let_be(what: str) -> None:
-    assert judge(LET_BE[what], LIMITS) == {}
-
-
-def test_figures_say_what_was_counted() -> None:
-    found = figures(good(), LIMITS)
-    assert (found["passes"], found["writesPerChange"], found["handedOver"]) == (100, 1.1, 2)
-    assert found["memoryMiB"] == {"process 1": [97.7, 97.7]}
-
-
 # ------------------------------------------------------------------------------------------------------- the ledger
 
 
@@ -206,15 +180,6 @@ def test_an_event_is_a_change_where_the_one_before_it_said_something_else(told: 
     assert told.ledger.changes["Event"] == 3
 
 
-def test_the_status_of_a_pod_group_is_a_change_where_it_is_another(told: Told) -> None:
-    group, *_ = gang("g", 2)
-    condition = {"type": "Scheduled", "status": "True", "reason": "r", "message": "2 pods"}
-    told.group(group)
-    told.group(group, phase="Running", conditions=[condition])
-    told.group(group, phase="Running", conditions=[{**condition, "message": "3 pods", "transitionID": "other"}])
-    assert told.ledger.changes["PodGroup"] == 1
-
-
 def test_a_binding_to_a_node_without_room_is_noted_with_what_others_did_there(told: Told) -> None:
     told.pod("a", node="n1")
     told.pod("b", node="n1")
@@ -235,14 +200,6 @@ def test_what_has_ended_or_is_gone_takes_no_room(told: Told) -> None:
     told.pod("c", node="n1", cpu=8)
     assert told.ledger.overfull == []
     assert told.ledger.free("n1")["cpu"] == 0
-
-
-def test_a_pod_with_another_node_than_before_is_noted(told: Told) -> None:
-    told.pod("a", node="n1")
-    told.pod("a", node="n1")
-    assert told.ledger.rebound == []
-    told.pod("a", node="n2")
-    assert told.ledger.rebound == ["a"]
 
 
 def test_a_gang_is_half_bound_until_it_has_what_it_needs(told: Told) -> None:
@@ -273,14 +230,6 @@ def test_a_gang_that_waits_fits_where_its_pods_have_room_alone(
     assert told.ledger.fit() == NOTHING  # it does not wait as a whole
 
 
-def test_a_pod_of_no_gang_is_one_and_one_without_all_its_pods_is_none(told: Told) -> None:
-    told.pod("lone")
-    told.gang("g", 1, least=2)
-    assert told.ledger.fit() == {"lone"}
-    told.pod("large", cpu=9)
-    assert told.ledger.fit() == {"lone"}
-
-
 def test_holders_of_the_lease_are_noted_one_after_another(told: Told) -> None:
     for holder in ("a", "a", None, "a", "b", None, "a"):
         told.ledger.lease_happened("MODIFIED", {"spec": {"holderIdentity": holder} if holder else {}})
@@ -288,22 +237,6 @@ def test_holders_of_the_lease_are_noted_one_after_another(told: Told) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------- parts
-
-
-@pytest.mark.parametrize(
-    ("path", "resource"),
-    [
-        ("/api/v1/namespaces/default/pods/a/binding", "pods/binding"),
-        ("/api/v1/namespaces/default/pods/a", "pods"),
-        ("/apis/events.k8s.io/v1/namespaces/default/events", "events"),
-        ("/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/g", "podgroups"),
-        ("/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer", "leases"),
-        ("/api/v1/namespaces", "namespaces"),
-        ("/api/v1/nodes/n1/status", "nodes/status"),
-    ],
-)
-def test_requests_are_counted_by_their_resource(path: str, resource: str) -> None:
-    assert resource_of(path) == resource
 
 
 def test_each_fault_comes_before_any_comes_again() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +11,10 @@ import pytest
 from placer.base.quantity import Resources
 from placer.passes.cluster import Client
 from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
-from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response
+from placer.passes.cluster.reading.client import Response
 from tests.cluster.api import PATIENCE, Api, Refused
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
-from tests.cluster.passes import Passes, bound, gang, leaves, overfull
+from tests.cluster.passes import Passes, bound, gang, leaves
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
@@ -31,26 +29,6 @@ STEPS_UP = "../../../../../.."
 def in_namespace(namespace: str, *documents: Document) -> list[Document]:
     """The same objects in a namespace."""
     return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in documents]
-
-
-def refusing(*pods: str) -> Callable[[str, str, int], Spoil | None]:
-    """Bindings of some pods are not allowed."""
-    return lambda _method, path, _times: (
-        Spoil(403) if path.endswith("/binding") and path.split("/")[-2] in pods else None
-    )
-
-
-def nothing(*_: object) -> None:
-    """What a proxy does that spoils nothing."""
-
-
-def priority_class(name: str = "high", value: int = 1_000_000) -> Document:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name},
-        "value": value,
-    }
 
 
 def test_what_a_pod_says_its_group_is_called_leads_nowhere_else(cluster: Api, passes: Passes) -> None:
@@ -92,42 +70,6 @@ def test_events_whose_text_is_not_of_ascii_are_written(cluster: Api, passes: Pas
     assert 990 < len(event["note"].encode()) <= 1_024
 
 
-def test_pods_that_ask_for_more_than_those_before_them_do_not_come_first(
-    cluster: Api, passes: Passes, proxy: Proxy
-) -> None:
-    """A gang of small pods is begun, all but one are deleted, and large ones are made under their names."""
-    cluster.create(node("n1", cpu=20), node("n2", cpu=20), priority_class(), *gang("small", 3, cpu=1))
-    proxy.rule = refusing("small-1", "small-2")
-    assert half_bound(passes(code=6))["PodGroup default/small"]["bound"] == 1
-    proxy.rule = nothing
-    for name in ("small-1", "small-2"):
-        cluster.delete(f"{PODS}/{name}")
-        cluster.create(live_pod(name, group="small", guaranteed=True, cpu=15))
-    urgent = [live_pod(f"urgent-{number}", cpu=18, spec={"priorityClassName": "high"}) for number in range(2)]
-    cluster.create(*urgent)
-    told = passes(code=None)
-    assert {"urgent-0", "urgent-1"} <= bound(cluster).keys(), told
-    assert overfull(cluster) == []
-
-
-def test_pods_that_are_made_larger_while_they_wait_do_not_come_first_either(
-    cluster: Api, passes: Passes, proxy: Proxy
-) -> None:
-    """A server lets pods be resized that have no node yet, and their uid stays."""
-    cluster.create(node("n1", cpu=20), node("n2", cpu=20), priority_class(), *gang("small", 3, cpu=1))
-    proxy.rule = refusing("small-1", "small-2")
-    passes(code=6)
-    proxy.rule = nothing
-    amounts = {"requests": {"cpu": "15"}, "limits": {"cpu": "15"}}
-    larger = {"spec": {"containers": [{"name": "main", "resources": amounts}]}}
-    for name in ("small-1", "small-2"):
-        cluster.call("PATCH", f"{PODS}/{name}/resize", larger, STRATEGIC_MERGE)
-    urgent = [live_pod(f"urgent-{number}", cpu=18, spec={"priorityClassName": "high"}) for number in range(2)]
-    cluster.create(*urgent)
-    told = passes(code=None)
-    assert {"urgent-0", "urgent-1"} <= bound(cluster).keys(), told
-
-
 def test_a_gang_whose_minimum_grows_in_the_middle_of_a_pass_is_bound_and_told_right(
     cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,37 +106,6 @@ def test_a_namespace_that_is_deleted_in_the_middle_of_a_gang_costs_nobody_else_a
     assert {"fine-0", "fine-1"} <= bound(cluster).keys()
     told = passes("--roll-back")
     assert told["gangs"]["rolledBack"] == 1
-
-
-def test_a_node_that_is_made_anew_in_the_middle_of_a_gang_gets_what_it_has_room_for(
-    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under its name and with another uid; what is bound to it stays there as far as the server knows."""
-    cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
-    sent, anew, heard = Client.send, list[str](), threading.Event()
-    really = SchedulerCache.node_happened
-
-    def node_happened(self: SchedulerCache, kind: str, item: bytes) -> None:
-        really(self, kind, item)
-        if kind == "ADDED":
-            heard.set()
-
-    def send(self: Client, method: str, path: str, body: Any = None, **options: Any) -> Response:
-        answer = sent(self, method, path, body, **options)
-        if path.endswith("/binding") and not anew:
-            anew.append(body["target"]["name"])
-            cluster.delete(f"/api/v1/nodes/{anew[0]}")
-            cluster.create(node(anew[0], cpu=8))
-            assert heard.wait(PATIENCE)
-        return answer
-
-    monkeypatch.setattr(SchedulerCache, "node_happened", node_happened)
-    monkeypatch.setattr(Client, "send", send)
-    told = passes("--bind-workers", "1", code=None)
-    assert anew
-    assert overfull(cluster) == []
-    assert told["bound"] == len(bound(cluster))
-    assert passes.code == (0 if told["bound"] == 4 else 6)
 
 
 AMOUNTS = (

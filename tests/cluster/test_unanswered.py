@@ -18,8 +18,6 @@ from placer.passes.cluster.reading.gang_record import (
     UnansweredPods,
     digests,
     mark,
-    packed,
-    read_record,
 )
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
@@ -145,18 +143,3 @@ def test_more_than_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found, trouble = unanswered_after(RecordedGangs(), snapshot(), ["1", "2", "3"], heard_between=False)
     assert len(found.pods) == 2
     assert trouble == "of 3 bound pods whose kubelets have not answered 2 are recorded"
-
-
-def test_they_come_back_from_the_record_as_they_were_written() -> None:
-    def recorded(data: Mapping[str, str]) -> RecordedGangs:
-        class Ledger:
-            def get(self, *_: object) -> Response:
-                return Response(200, json.dumps({"metadata": {"resourceVersion": "4"}, "binaryData": data}).encode())
-
-        return read_record(Ledger(), "placer", "placer-gangs")
-
-    data = packed({}, unanswered=SINCE)
-    assert recorded(data) == RecordedGangs({}, "4", unanswered=SINCE)
-    assert recorded(packed({})).unanswered == UnansweredPods()
-    found = recorded(data | {"unanswered": "AAAA"})
-    assert (found.unanswered, len(found.unread)) == (UnansweredPods(), 1)

@@ -137,23 +137,6 @@ def test_a_loop_that_gets_no_answer_reports_its_gang_and_the_new_one_completes_i
     check_once(cluster, proxy)
 
 
-@pytest.mark.exhaustive
-def test_a_loop_that_is_killed_in_the_middle_is_followed_when_its_lease_has_run_out(
-    cluster: Api, proxy: Proxy, flags: list[str]
-) -> None:
-    """As a kubelet does when its patience is over."""
-    with running([*flags, "--every", "1h"]) as old:
-        wait_until(lambda: bool(old.lines), "the first pass")
-        with running([*flags, "--every", "1h"], LATER) as new:
-            wait_until(lambda: "is held by" in new.said, "the new one standing by")
-            proxy.rule = middle = Middle()
-            submit(cluster)
-            middle.end(old, at_once=True)
-            proxy.rule = lambda *_: None
-            wait_until(lambda: counts(cluster) == ALL, "the rest")
-    check_once(cluster, proxy)
-
-
 @pytest.mark.parametrize("then", [None, Spoil(0, hang=PATIENCE)], ids=["answered", "no answer"])
 def test_a_pass_of_a_cron_job_is_ended_and_the_next_one_is_new(
     then: Spoil | None, cluster: Api, proxy: Proxy, flags: list[str]

@@ -14,7 +14,8 @@ import placer
 from placer.cli import main
 from placer.problem import GroupKey, Key
 from placer.problem.neighbours import DomainUnit
-from tests.cluster.api import Api, Refused
+from tests.cluster.api import Api
+from tests.cluster.controllers import priority_class
 from tests.cluster.passes import Passes, bound
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
@@ -98,15 +99,6 @@ def test_scheduled_once_is_scheduled_for_ever(cluster: Api, passes: Passes) -> N
     assert only(cluster, "g") == done
 
 
-def test_the_least_number_may_change(cluster: Api, passes: Passes) -> None:
-    """The only field that may: the gang goes with what there is room for."""
-    cluster.create(node("n1", cpu=6), upstream(name="g", **gang(3)), *members("g", 3))
-    assert passes()["bound"] == 0
-    cluster.patch(f"{PATH}/g", {"spec": gang(2)})
-    assert passes()["bound"] == 2
-    assert only(cluster, "g")["status"] == "True"
-
-
 @pytest.mark.usefixtures("kube_scheduler")
 def test_each_scheduler_writes_of_its_own_gangs_and_both_write_alike(cluster: Api, passes: Passes) -> None:
     """One gang of each that goes, and one of each that waits."""
@@ -132,8 +124,7 @@ def test_what_the_server_keeps_of_a_pod_group_is_read(
     cluster: Api, passes: Passes, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Topology, disruption, priority: the server fills in the priority, a class where one is named, else 0."""
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
-    cluster.create(high)
+    cluster.create(priority_class("high", 9))
     racks = {f"n{number}": {"rack": f"r{number // 2}"} for number in range(4)}
     cluster.create(*(node(name, labels, cpu=4) for name, labels in racks.items()))
     near = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
@@ -154,47 +145,3 @@ def test_what_the_server_keeps_of_a_pod_group_is_read(
     assert {racks[where[f"near-{number}"]]["rack"] for number in range(2)} in ({"r0"}, {"r1"})
     assert not any(name.startswith("wide") for name in where)
     assert only(cluster, "wide")["message"].startswith("TopologyTooNarrow: ")
-
-
-def test_a_workload_is_a_template_and_declares_no_gang_of_its_own(cluster: Api, passes: Passes) -> None:
-    template = {"name": "workers", **gang(2), "schedulingConstraints": {}}
-    reference = {"workloadName": "train", "templateName": "workers"}
-    cluster.create(upstream("Workload", name="train", podGroupTemplates=[template]))
-    cluster.create(node("n1", cpu=6), upstream(name="g", **gang(2, workloadRef=reference)), *members("g", 2))
-    told = passes()
-    assert (told["bound"], told["gangs"]["bound"], told["findings"]) == (2, 1, {})
-    assert "status" not in cluster.get("/apis/scheduling.k8s.io/v1beta1/namespaces/default/workloads/train")
-
-
-def test_what_is_below_a_composite_pod_group_is_refused(cluster: Api, passes: Passes) -> None:
-    reference = {"workloadName": "train", "templateName": "all"}
-    policy = {"gang": {"minGroupCount": 1}}
-    parent = upstream("CompositePodGroup", "v1alpha3", "c", schedulingPolicy=policy, workloadRef=reference)
-    cluster.create(parent, upstream(name="g", **gang(1, parentCompositePodGroupName="c", workloadRef=reference)))
-    cluster.create(node("n1"), *members("g", 1))
-    assert passes()["bound"] == 0
-    assert only(cluster, "g")["message"].startswith("Unsupported: ")
-    assert "parentCompositePodGroupName: c" in only(cluster, "g")["message"]
-
-
-def test_pods_may_be_there_before_their_group(cluster: Api, passes: Passes) -> None:
-    cluster.create(node("n1"), *members("g", 2))
-    assert passes()["bound"] == 0
-    cluster.create(upstream(name="g", **gang(2)))
-    assert passes()["bound"] == 2
-
-
-def test_a_gang_of_v1alpha3_where_nothing_newer_is(
-    control_plane: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A server of its own has that version alone."""
-    there = ControlPlane(control_plane.programs, tmp_path, ["v1alpha3"])
-    try:
-        there.start()
-        api = Api(there.url, there.certificate, there.token)
-        api.make_namespaces("placer")
-        with pytest.raises(Refused):
-            api.get(PATH)
-        whole_or_not_at_all(api, Passes(there, capsys), "v1alpha3", "PodGroupInitiallyScheduled")
-    finally:
-        there.stop()

@@ -121,23 +121,6 @@ def test_what_the_server_has_forgotten_is_listed() -> None:
     assert server.asked == ["watch 5", "list", "list x", "watch 20"]
 
 
-def test_what_is_listed_has_what_an_event_has() -> None:
-    """Items of a list leave out their kind and apiVersion, without which no schema reads them."""
-    page = {**PODS, "metadata": {"resourceVersion": "20"}, "items": [{"metadata": {"name": "a"}}]}
-    server, heard = Server([b'{"type": "ERROR", "object": {"code": 410}}'], [], lists=[page]), threading.Event()
-    replaced: list[bytes] = []
-
-    def listen(items: Sequence[bytes]) -> None:
-        replaced.extend(items)
-        heard.set()
-
-    watch = Watch(server, PATH, "5", lambda *_: None, listen)
-    watch.start()
-    assert heard.wait(60)
-    watch.close()
-    assert [json.loads(item) for item in replaced] == [{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}]
-
-
 def test_other_errors_begin_it_anew() -> None:
     trouble = b'{"type": "ERROR", "object": {"code": 500}}'
     server = Server([trouble], ClusterError("403"), [line("ADDED", "a", 6)])

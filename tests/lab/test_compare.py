@@ -493,7 +493,7 @@ def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
 ) -> None:
     from rich.console import Console
 
-    common = importlib.import_module("placer.cli.lab.comparing")
+    common = importlib.import_module("placer.cli.printing")
     path = written(tmp_path / "contended.json", CONTENDED)
     monkeypatch.setattr(common, "console", lambda: Console(width=80, highlight=False))
     names = "kube-default,coscheduling,volcano,volcano-labels,network-overhead:AlternateTarjan,greedy"

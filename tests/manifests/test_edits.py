@@ -70,7 +70,6 @@ def test_one_of_two_groups() -> None:
         ("pod/z", "--without pod/z: no pod z in the instance"),
         ("pod/one/a", "--without pod/one/a: no pod one/a in the instance; found like it: pod/default/a"),
         ("pod", "--without pod: expected KIND/[NAMESPACE/]NAME"),
-        ("pod//a", "--without pod//a: expected KIND/[NAMESPACE/]NAME"),
         ("pod/b", "--without pod/b: more than one object has that name: pod/one/b, pod/two/b"),
         (
             "pg/gang",
@@ -107,7 +106,6 @@ def test_with_from_files(tmp_path: Path) -> None:
         ("spec.containers.0.resources.requests.cpu", "2", {"cpu": 2 * 10**9}),
         ("spec.containers[0].resources.requests[nvidia.com/gpu]", "1", {"cpu": 10**9, "nvidia.com/gpu": 10**9}),
         ("spec.containers[0].resources.requests", "{memory: 1Ki}", {"memory": 1024 * 10**9}),
-        ("spec.containers[0].resources.requests", "{}", {}),
         ("spec.containers[0].resources.requests", "", None),
     ],
 )
@@ -139,7 +137,6 @@ def test_set_makes_what_is_missing() -> None:
     ("words", "message"),
     [
         ("pod/a", "expected KIND/[NAMESPACE/]NAME:PATH=VALUE"),
-        ("pod/a:spec", "expected KIND/[NAMESPACE/]NAME:PATH=VALUE"),
         ("pod/a:=1", "'' is not a path such as spec.minMember"),
         ("pod/a:spec..x=1", "'spec..x' is not a path such as spec.minMember"),
         ("pod/a:spec.containers[3].name=x", "spec.containers has 1 items, found '3'"),
@@ -177,18 +174,8 @@ def test_a_fault_of_a_changed_object_names_the_option() -> None:
             "spec.minMembr is no field of {pg}; found like it: spec.minMember",
         ),
         (
-            "pod/a:spec.containers[0].resources.request.cpu=3",
-            "spec.containers[0].resources.request is no field of v1 Pod; "
-            "found like it: spec.containers[0].resources.requests",
-        ),
-        (
             "pod/a:spec.containers[0].image=x",
             "spec.containers[0].image is a field of v1 Pod that nothing reads, so it decides nothing",
-        ),
-        (
-            "pod/a:spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=3",
-            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight "
-            "is a field of v1 Pod that nothing reads, so it decides nothing",
         ),
         (
             "node/n:metadata.labels.topology.kubernetes.io/zone=x",
@@ -209,15 +196,12 @@ def test_set_what_nothing_reads(words: str, why: str) -> None:
     "words",
     [
         "node/n:metadata.labels[topology.kubernetes.io/zone]=x",
-        "node/n:metadata.annotations.any=x",
         "node/n:status.allocatable[example.com/any]=1",
         "node/n:spec.taints=[{key: a, effect: NoSchedule}]",
         "pod/a:spec.nodeSelector.any=x",
         "pod/a:spec.containers[1]={name: b, image: c}",
-        "pod/a:metadata.ownerReferences=[{apiVersion: v1, kind: Node, name: n}]",
         "pod/a:spec.topologySpreadConstraints=null",
         "pod/a:metadata.ownerReferences[0]={apiVersion: v1, kind: Node, name: n}",
-        "pg.scheduling.volcano.sh/gang:spec.subGroupPolicy[0].matchLabelKeys[0]=any",
         "pg.scheduling.volcano.sh/gang:spec.subGroupPolicy=[{name: a, matchLabelKeys: [any]}]",
         "pg.scheduling.volcano.sh/gang:spec.minTaskMember.any=1",
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -21,10 +20,8 @@ MIB = 2**20
 
 def refused(text: str | bytes) -> str:
     data = text.encode() if isinstance(text, str) else text
-    start = time.process_time()
     with pytest.raises(BadInstance) as caught:
         manifests.validate(manifests.split([Text("input", data)]))
-    assert time.process_time() - start < 10
     return str(caught.value.faults[0])
 
 

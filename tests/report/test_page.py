@@ -360,7 +360,7 @@ def test_equal_reasons_stand_once(opened: Open) -> None:
     browser = opened("many")
     waits = text(browser, "#details")
     assert "Waiting: 6 groups" in waits
-    assert waits.count("too little room is free") == 1
+    assert waits.count("larger than any node") == 1
     assert "6 groups priority 7 · 6 pods" in waits.replace("\n", " ")
 
 

@@ -81,11 +81,11 @@ def independent(dense: Dense, group: int) -> bool:
     """Say whether each pod of a group may be placed or left without a look at the others, on any node with room."""
     gang = dense.groups[group]
     scope, classes = dense.scopes[gang.scope], [dense.classes[index] for index in gang.classes]
-    alone = sum(each.size for each in classes) == 1
-    if gang.sub_groups or (not alone and (gang.short or gang.short_by_role)):
+    if scope.limit is not None or scope.wanted or any(each.tied for each in classes):
         return False
-    free_to_go = scope.limit is None and not scope.wanted and dense.workload_of.keys().isdisjoint(gang.classes)
-    return free_to_go and not any(each.tied for each in classes)
+    alone = sum(each.size for each in classes) == 1
+    apart = not gang.sub_groups and (alone or not (gang.short or gang.short_by_role))
+    return apart and dense.workload_of.keys().isdisjoint(gang.classes)
 
 
 def make_filling_problem(dense: Dense, solution: Solution, priority: int) -> FillingProblem | None:

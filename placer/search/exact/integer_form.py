@@ -42,9 +42,11 @@ class IntegerForm(IntegerProgram):
                 self._at_most(_true(row.at_most_one.literals), 1, unless)
             elif row.has_bool_or():
                 self._at_most(ColumnSum().plus(-1, _true(row.bool_or.literals)), -1, unless)
-            else:
+            elif row.has_bool_and():
                 for each in row.bool_and.literals:
                     self._at_most(_true([-1 - each]), 0, unless)
+            else:  # else a rule would be lost without a word
+                raise NotImplementedError(f"no integer rows for {row}")
         self._read = len(rows)
 
     def _between(self, terms: ColumnSum, least: int, most: int, unless: Sequence[int]) -> None:

@@ -121,9 +121,7 @@ class PooledProgram(CountModel):
     def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
         if not bundle.homes and self.dense.limit_domains(bundle.scope) is None:
             return {}
-        bound = self.dense.scopes[bundle.scope].bound
-        able = dict.fromkeys(bundle.homes if bound else (self._lowest[home] for home in bundle.homes))
-        domains = [home for home in able if self._holds_all(home, bundle)]
+        domains = self._able_homes(bundle)
         if not domains:
             self.model.add_bool_or([])  # there is no such placement
             return {}
@@ -131,6 +129,11 @@ class PooledProgram(CountModel):
         self.leaf_of |= {homes[home].index: home for home in domains if home in self.leaves}
         self.model.add(solver_form(Linear().add(1, *homes.values())) == bundle.many)
         return homes
+
+    def _able_homes(self, bundle: Bundle) -> list[int]:
+        bound = self.dense.scopes[bundle.scope].bound
+        homes = dict.fromkeys(bundle.homes if bound else (self._lowest[home] for home in bundle.homes))
+        return [home for home in homes if self._holds_all(home, bundle)]
 
     def _holds_all(self, home: int, bundle: Bundle) -> bool:
         shapes = [self.shapes[self.shape_of[item]] for item in bundle.items]

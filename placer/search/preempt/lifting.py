@@ -190,12 +190,22 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
     highest, least = _highest_of_queues(instance), least_priorities(instance)
     allowed: dict[Key, None] = {}
     for key, pod in instance.pods.items():
-        if pod.state is PodState.BOUND and not pod.protected and (instance.moves_only or least[key] <= priority):
-            queue = None if pod.queue is None else instance.keeping_queue(pod)
-            if queue is None or least[key] < highest.get(queue, least[key]):
-                allowed[key] = None
+        if _may_leave(pod) and _is_let_go(instance, pod, least[key], priority, highest):
+            allowed[key] = None
     kept = _kept(instance, allowed)
     return [key for key in allowed if key not in kept]
+
+
+def _may_leave(pod: Pod) -> bool:
+    return pod.state is PodState.BOUND and not pod.protected
+
+
+def _is_let_go(instance: Instance, pod: Pod, least: int, priority: int, highest: Mapping[str, int]) -> bool:
+    """Whether a group of ``priority`` may have a pod of priority ``least`` go, and no queue keeps it."""
+    if least > priority and not instance.moves_only:
+        return False
+    queue = None if pod.queue is None else instance.keeping_queue(pod)
+    return queue is None or least < highest.get(queue, least)
 
 
 def _highest_of_queues(instance: Instance) -> dict[str, int]:
