@@ -6,7 +6,8 @@ What takes long is imported when used, as in :mod:`placer.answers.solving`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -15,10 +16,11 @@ from placer.answers.checks import checked, of_all_pods
 from placer.base.cores import usable_cores
 from placer.base.deadline import Deadline, OutOfTime, wall
 from placer.base.errors import UsageError
+from placer.base.quantity import Resources
 from placer.base.text import found_like
 from placer.base.words import and_list, some
-from placer.problem import Finding, GroupKey, Instance, Key, PodState
-from placer.problem.disruption import Disruption, not_ready, outcome_of, protections
+from placer.problem import Finding, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.problem.disruption import Disruption, in_the_way, not_ready, outcome_of, protections
 from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.placement import FREED, MAXIMISED, Placement, Score, Value, better, loses_more_above
 from placer.problem.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
@@ -69,7 +71,9 @@ def groups_named(instance: Instance, name: str, namespace: str | None = None, ho
     found = {key for key in called.groups(instance, home) if instance.groups[key].pending}
     called.refuse_several(found, f"--for {name}")
     if not found:
-        raise UsageError(f"--for {name}: found no such group that waits; {waiting_like(instance, called)}")
+        runs = any(pod.node is not None and called.made(pod) for pod in instance.pods.values())
+        why = "it runs" if runs else waiting_like(instance, called)
+        raise UsageError(f"--for {name}: found no such group that waits; {why}")
     return found
 
 
@@ -122,7 +126,7 @@ def repair(instance: Instance, lost: Collection[str], **search: Unpack[RoomSearc
 
     Pods on the nodes ``lost``, those of DaemonSets and static ones apart, wait as members of their groups. Of all else
     that waits only what is of these groups takes part. Result and errors are as of :func:`preempt`; the bindings of its
-    placement are those of the lost pods.
+    placement are those of the lost pods, and of pods of these groups that waited.
     """
     asked = Placement(lost=tuple(sorted(lost)))
     return _decided(losing(instance, lost), asked, **search)
@@ -252,18 +256,59 @@ def _decided(
     job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, asked, domains)
     job.seconds["read"] = start - job.began
     result = job.result(job.search())
-    told = _protection_costs(job) if costs and result.termination is not Termination.INTERRUPTED else None
-    return result if told is None else replace(result, findings=tuple(sorted((*result.findings, told))))
+    if not costs or result.termination is Termination.INTERRUPTED:
+        return result
+    told = (*result.findings, *_in_the_way(job), *_protection_costs(job))
+    return replace(result, findings=tuple(sorted(told)))
 
 
-def _protection_costs(job: _Preemption) -> Finding | None:
+def _in_the_way(job: _Preemption) -> Iterator[Finding]:
+    """Say which pods that no mark protects keep room that is lacking, and why they may not go (D2)."""
+    kept: dict[str, list[str]] = defaultdict(list)
+    for key in sorted(_keeping_room(job) if _lacks(job) else ()):
+        pod = job.instance.pods[key]
+        if pod.protected and not pod.daemon and not pod.protecting_mark:
+            kept[pod.protected].append(str(key))
+    for why, pods in kept.items():
+        keep = "keeps its node" if len(pods) == 1 else "keep their nodes, each"
+        yield Finding("ProtectionCosts", "Placement", f"{and_list(some(pods, NAMED))} {keep} since {why}")
+
+
+def _keeping_room(job: _Preemption) -> set[Key]:
+    """Bound pods in domains that are to be empty, or on nodes that have room for a wanted pod only without these."""
+    instance = job.instance
+    if job.domains is not None:
+        tree, (tier, _) = instance.topology, job.domains
+        names = {name for name in tree.hyper_nodes if tree.tier(name) == tier} - {*job.placement.freed}
+        return set().union(*in_the_way(instance, names).values())
+    groups = (instance.groups[key] for key in _lacking(job))
+    asked = [instance.pods[key] for group in groups for key in group.pending[:1]]
+    there = _protected_by_node(instance).items()
+    return {pod.key for name, pods in there if _take_room(instance.nodes[name], pods, asked) for pod in pods}
+
+
+def _protected_by_node(instance: Instance) -> dict[str, list[Pod]]:
+    there: dict[str, list[Pod]] = defaultdict(list)
+    for pod in instance.pods.values():
+        if pod.protected and pod.node is not None and pod.node in instance.nodes:
+            there[pod.node].append(pod)
+    return there
+
+
+def _take_room(node: Node, pods: Iterable[Pod], asked: Sequence[Pod]) -> bool:
+    room = node.allocatable - sum((pod.requests for pod in pods), Resources())
+    wanted = [pod.requests for pod in asked if pod.constraints.admits(node)]
+    return any(each.fits(node.allocatable) and not each.fits(room) for each in wanted)
+
+
+def _protection_costs(job: _Preemption) -> Iterator[Finding]:
     """Say for which marks and queues more goes, or less is had: what is found without them is better.
 
     Without time for that it is said that they are there, and that what they cost is not known.
     """
     kept = protections(job.instance, (pod.key for pod in job.instance.pods.values() if pod.state is PodState.BOUND))
-    if not kept or not _could_be_better(job):
-        return None
+    if not kept or not (job.placement.disturbs or _lacks(job)):
+        return
     seconds = COSTS if job.time_limit is None else min(COSTS, (job.began + job.time_limit - time.monotonic()) / 2)
     free = unmarked(job.instance)
     other = _Preemption(free, seconds, job.workers, job.seed, time.monotonic(), None, job.asked, job.domains)
@@ -272,13 +317,13 @@ def _protection_costs(job: _Preemption) -> Finding | None:
     if _better(other, job):
         what, kept = f"{_more(job, other)} since ", protections(job.instance, _forbidden(job, other.placement))
     elif ended is not Termination.TIME:
-        return None
-    return Finding("ProtectionCosts", "Placement", what + and_list(some(kept, NAMED)))
+        return
+    yield Finding("ProtectionCosts", "Placement", what + and_list(some(kept, NAMED)))
 
 
-def _could_be_better(job: _Preemption) -> bool:
+def _lacks(job: _Preemption) -> bool:
     wanted = job.domains[1] if job.domains is not None else 0
-    return job.placement.disturbs or len(job.placement.freed) < wanted or bool(_lacking(job))
+    return len(job.placement.freed) < wanted or bool(_lacking(job))
 
 
 def _forbidden(job: _Preemption, placement: Placement) -> list[Key]:

@@ -548,7 +548,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "in the Policy.",
     ),
     "ProtectionCosts": Code(
-        "More pods are evicted, or fewer fit, than without the marks and queues that protect running pods.",
+        "More pods are evicted, or fewer fit, than without the protection of running pods.",
         'default/b is not admitted since Pod default/a-0 is protected by volcano.sh/preemptable: "false"',
         "Nothing, or take the mark away (of a Queue: `reclaimable: false`) where the work may be disturbed after all.",
     ),

@@ -205,7 +205,8 @@ def _groups(
             said.update(() if other is not None else one.equal)
             entry = one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
             files = _files(options, one)
-            yield entry, _told_elsewhere(one, other, files) if other is not None else () if known else _told(one, files)
+            lines = () if known else _told(one, files)
+            yield entry, lines if other is None else _told_elsewhere(one, other, files, case.instance)
 
     if asked or options.json:
         _tell_each(options, "ExplanationList", answers(), len(asked), progress)
@@ -393,10 +394,12 @@ def _why(found: Explanation, files: Files) -> Iterator[str]:
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
+    if found.never:
+        yield f"  It never fits, not even on the empty cluster: {found.never}"
     yield from _changes(found, files)
 
 
-def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) -> Iterator[str]:
+def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, instance: Instance) -> Iterator[str]:
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
@@ -405,7 +408,7 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) 
         yield "  With placer it would wait, too."
         yield from _why(found, files)
     if elsewhere.mimicry is not None:
-        yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
+        yield from _mimicry(found.group, elsewhere.mimicry, elsewhere.policy, instance)
         if not found.admitted and elsewhere.mimicry.admitted and elsewhere.policy == "network-overhead":
             yield "    It weighs all calls of a pod together, as `networkCost: majority` of a Policy does for placer."
         return
@@ -415,15 +418,28 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files) 
     yield f"  The order of {elsewhere.scheduler} is not known: {why}."
 
 
-def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
+def _mimicry(group: GroupKey, told: MimickedFate, policy: str | None, instance: Instance) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
     yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
-    names = [f"{key.namespace}/{key.name}" for key in told.first]
-    shown = names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]]
-    yield f"    Served before it: {', '.join(shown)}." if shown else "    No group is served before it."
+    yield from _served(group, told, instance)
     yield from _fitting_beside(told)
     for note in told.notes:
         yield f"    Not mimicked: {note}"
+
+
+def _served(group: GroupKey, told: MimickedFate, instance: Instance) -> Iterator[str]:
+    own = instance.groups[group].priority
+    lower = [] if told.admitted else [key for key in told.first if instance.groups[key].priority < own]
+    first = [key for key in told.first if key not in lower]
+    if first or not lower:
+        yield f"    Served before it: {_among(first)}." if first else "    No group is served before it."
+    if lower:  # they may have come after it, once it had found no place
+        yield f"    Placed although it waits, of lower priority: {_among(lower)}."
+
+
+def _among(keys: Sequence[GroupKey]) -> str:
+    names = [f"{key.namespace}/{key.name}" for key in keys]
+    return ", ".join(names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]])
 
 
 def _fitting_beside(told: MimickedFate) -> Iterator[str]:
@@ -466,7 +482,7 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
     found = explained.changes
     optional = explained.admitted or explained.empty
     if not found:
-        yield f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
+        yield _no_change(explained, optional=optional)
         return
     tried = "tried by placing all waiting groups again; nothing in the cluster is changed"
     does = "gives one more of them a node" if optional else f"admits {'one of them' if explained.equal else 'it'}"
@@ -475,6 +491,12 @@ def _changes(explained: Explanation, files: Files) -> Iterator[str]:
         names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
         yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
         yield _options(each, files.get(number))
+
+
+def _no_change(explained: Explanation, *, optional: bool) -> str:
+    if not explained.corrections:
+        return "  No change was tried in time."
+    return f"  No change that was tried {'gives one more of them a node.' if optional else _without(explained)}"
 
 
 def _without(explained: Explanation) -> str:

@@ -145,8 +145,19 @@ def test_no_more_moves_than_may_be_made(tmp_path: Path, capsys: Capture) -> None
     cluster = written(tmp_path, racks(3, spare=2))
     assert main(["defrag", cluster, "--want", RACK.format(2, 1), "--max-moves", "1", "--quiet"]) == 5
     out = capsys.readouterr().out
-    assert out.startswith("Cannot be had, which is proved: room for 1 of 2. Moving makes no room for more.")
+    assert out.startswith("Room for 1 of 2; no more can be had (proved). Moving makes no room for more.")
     assert "wanted/gang-2 has no room: " in out
+
+
+@pytest.mark.parametrize("words", [["--free-domains", "1@1"], ["--want", "1 x 1 x nvidia.com/gpu=8 @ 1"]])
+def test_pods_that_may_not_move_are_named_where_they_stand_in_the_way(
+    words: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    notebooks = [pod(f"notebook-{at}", gpu=1, node="n") for at in (1, 2)]
+    documents = [node("n", gpu=8), hyper_node("r", 1, nodes=("n",)), *notebooks]
+    assert main(["defrag", written(tmp_path, documents), *words, "--quiet"]) == 5
+    said = "default/notebook-1 and default/notebook-2 keep their nodes, each since no controller would make it again."
+    assert said in capsys.readouterr().out.splitlines()
 
 
 def test_nothing_is_moved_where_there_is_room(tmp_path: Path, capsys: Capture) -> None:

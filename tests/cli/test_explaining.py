@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -92,6 +93,26 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
 def test_what_is_said_where_one_change_is_not_enough(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["explain", made(tmp_path, name)]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_a_gang_that_is_larger_than_its_tier_never_fits(tmp_path: Path, capsys: Capture) -> None:
+    nodes = [node(f"n{at}", gpu=8) for at in range(3)]
+    running = [pod(f"r{at}", gpu=1, node=f"n{at}") for at in range(3)]
+    near = pod_group("g", minMember=3, networkTopology={"mode": "hard", "highestTierAllowed": 1})
+    gang = [near, *(pod(f"g-{at}", gpu=8, group="g") for at in range(3))]
+    path = written(tmp_path / "c.json", [*nodes, hyper_node("r", 1, nodes=("n0", "n1")), *running, *gang])
+    assert main(["explain", path, "--group", "g"]) == 0
+    said = (
+        r"  It never fits, not even on the empty cluster: needs 3 pods .* in one HyperNode of tier <= 1; the roomiest"
+    )
+    assert re.search(said, capsys.readouterr().out)
+    assert main(["queue", path]) == 0
+    assert "never fits its tier" in capsys.readouterr().out
+
+
+def test_no_change_is_said_to_be_tried_where_there_was_no_time(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["explain", made(tmp_path, "extended resource"), "--group", "g", "--time-limit", "1e-9"]) == 0
+    assert "  No change was tried in time.\n" in capsys.readouterr().out
 
 
 def test_equal_pods_are_told_once_and_get_one_answer(tmp_path: Path, capsys: Capture) -> None:

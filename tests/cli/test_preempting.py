@@ -211,6 +211,21 @@ def test_bindings_of_pods_on_a_node_that_is_not_ready_are_a_repair(tmp_path: Pat
     assert main(["verify", written(tmp_path, broken_rack()), str(tmp_path / "bindings.json"), "--quiet"]) == 1
 
 
+def test_pods_of_a_lost_gang_that_waited_and_are_bound_too_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    gang = [pod_group("train", minMember=1), member("train", 0, "lost", 0), pod("train-2", gpu=8, group="train")]
+    assert main(["repair", written(tmp_path, [*broken_rack(spare=0)[:4], *gang]), "--quiet"]) == 0
+    assert re.sub(r"on n\d", "on N", capsys.readouterr().out).splitlines()[1:4] == [
+        "Nothing else is disturbed.",
+        "-> default/train: 1 lost pod on N, 2 of 2 pods run",
+        "-> default/train: 1 more pod that waited, on N",
+    ]
+
+
+def test_a_group_that_runs_is_not_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["preempt", written(tmp_path, broken_rack()), "--for", "eval", "--quiet"]) == 2
+    assert "--for eval: found no such group that waits; it runs" in capsys.readouterr().err
+
+
 def test_what_cannot_be_repaired_ends_with_5_and_says_why(tmp_path: Path, capsys: Capture) -> None:
     alone = pod("alone", node="lost", gpu=8)
     assert main(["repair", written(tmp_path, [*broken_rack(spare=0), alone]), "--quiet"]) == 5

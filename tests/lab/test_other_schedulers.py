@@ -157,6 +157,28 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     assert said in capsys.readouterr().out
 
 
+def test_pods_that_a_job_will_make_wait_for_its_scheduler() -> None:
+    template = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "hold"}}
+    job["spec"] = {"schedulerName": "volcano", "tasks": [{"name": "w", "replicas": 2, "template": template}]}
+    found = fate([*CLUSTER, job], "hold")
+    assert (found.scheduler, found.placer.admitted, found.placer.placed) == ("volcano", True, 2)
+
+
+def test_groups_of_lower_priority_are_not_said_to_be_served_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small, wide = gang("small", 1, 8), gang("wide", 2, *[8] * 5)
+    for each in wide[1:]:
+        each["spec"]["priority"] = 9
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*CLUSTER, *small, *wide]}))
+    assert main(["explain", str(path), "--group", "wide"]) == 0
+    out = capsys.readouterr().out
+    assert "    Placed although it waits, of lower priority: default/small.\n" in out
+    assert "erved before it" not in out
+
+
 @pytest.mark.parametrize(("scheduler", "share"), [("volcano", 2 / 3), ("placer", 1)])
 def test_a_third_of_the_time_is_kept_for_other_schedulers(
     scheduler: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -146,9 +146,10 @@ class Case:
 
     @cached_property
     def scheduler_names(self) -> Mapping[Key, str]:
-        """Pod to the scheduler that it names, of those that exist."""
-        named = ((pod, pod.spec.scheduler_name) for pod in self._objects.pods)
-        return {Key(pod.namespace, pod.metadata.name): name for pod, name in named if name}
+        """Pod to the scheduler that it, or the workload that would make it, names."""
+        made = {key: each.template.spec.scheduler_name or each.scheduler_name for key, each in self._blueprints.items()}
+        there = {Key(pod.namespace, pod.metadata.name): pod.spec.scheduler_name for pod in self._objects.pods}
+        return {pod: name for pod, name in (made | there).items() if name}
 
     @cached_property
     def gated(self) -> Mapping[Key, Gated]:

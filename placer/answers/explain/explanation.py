@@ -29,6 +29,7 @@ from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Result
+from placer.problem.what_if import empty
 from placer.search.answer_by_name import FIRST_FIT, first_fit
 
 NAMED = 8
@@ -53,6 +54,8 @@ class Explanation:
         Other waiting groups that nothing tells from it: a change admits any one of them.
     empty
         It needs no pod, and none of it is placed.
+    never
+        Why it does not fit on the empty cluster either; empty: it does, or that is not known.
     """
 
     group: GroupKey
@@ -65,6 +68,7 @@ class Explanation:
     needed: int = 0
     equal: tuple[GroupKey, ...] = ()
     empty: bool = False
+    never: str = ""
 
     def __str__(self) -> str:
         """The group with its reason, and a line for each change that was tried."""
@@ -253,8 +257,19 @@ def _explained(
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
     question = Question(case, key, placed, tuple(sets), deadline, equal=equal, say=say)
     gated = {pod: each for pod, each in case.gated.items() if each.group == key}
+    never = "" if fits is not False else _never(lone, sets)
     tried, group = tuple(changes(question, place_by_search, disturb_by_search)), case.instance.groups[key]
-    return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need)
+    return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need, never=never)
+
+
+def _never(lone: LoneGroup, sets: Sequence[Correction]) -> str:
+    """Why a group that lacks room lacks it on the empty cluster, too, in words that its causes do not have."""
+    codes = {cause.code for causes in sets for cause in causes}
+    if lone.deadline.over or not {"InsufficientResources", "TopologyTooNarrow"} & codes:
+        return ""
+    found = LoneGroup(empty(lone.instance), lone.key, lone.deadline).confirmed()
+    why = str(found.cause.message) if found.fits is False and found.cause is not None else ""
+    return "" if why in (cause.message for causes in sets for cause in causes) else why
 
 
 def _optional(

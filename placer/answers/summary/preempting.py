@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from placer.problem import Group, GroupKey, Instance, Key, Pod
 from placer.problem.disruption import Disruption, DisruptionUnit, lost_pods
 from placer.problem.disruptions import WITHOUT_OWNER
 from placer.problem.placement import LOSSES, Placement
-from placer.problem.result import Judged, Result, Verdict
+from placer.problem.result import Judged, Result, Termination, Verdict
 from placer.problem.what_if import ran_on
 
 #: Lines of units, and of steps, that are shown.
@@ -34,11 +34,14 @@ def preempt_lines(result: Result) -> Iterator[str]:
     lacking = sum(bool(result.instance.need_weights.get(key)) for key in _unready(result, disruption))
     if lacking:
         wanted = lacking + len(disruption.admitted)
-        yield _not_had(result, f"{wanted - lacking:,} of {counted(wanted, 'group')} admitted", _HIGHER, _ONE_GROUP)
+        had = f"{wanted - lacking:,} of {counted(wanted, 'group')} admitted"
+        yield _not_had(result, had, _HIGHER, _ONE_GROUP if wanted > 1 else "", some=wanted > lacking)
     elif not disruption.gone:
         yield "Nothing has to go."
     yield from _going(disruption)
-    yield from (f"-> {_placed(disruption, group, 'is admitted')}" for group in disruption.outcome.made_ready)
+    ready = disruption.outcome.made_ready
+    yield from (f"-> {_placed(disruption, group, 'is admitted')}" for group in ready)
+    yield from _also_bound(disruption, {key for group in ready for key in group.pending})
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
 
@@ -81,7 +84,7 @@ def _gains(before: Instance, result: Result, disruption: Disruption) -> Iterator
     elif ready:
         yield from _starting(disruption, ready)
     else:
-        yield _not_had(result, "no group is admitted", _HIGHER, _ONE_GROUP)
+        yield _not_had(result, "no group is admitted", _HIGHER, _ONE_GROUP if len(result.reasons) > 1 else "")
 
 
 def _starting(disruption: Disruption, ready: Sequence[Group]) -> Iterator[str]:
@@ -97,13 +100,17 @@ def _unready(result: Result, disruption: Disruption) -> list[GroupKey]:
     return [key for key in result.reasons if key not in ready]
 
 
-def _not_had(result: Result, had: str, why: str, tries: str) -> str:
-    """That what was asked for is not had: since it cannot be, which is proved, or since nothing was found in time."""
+def _not_had(result: Result, had: str, why: str, tries: str, *, some: bool = False) -> str:
+    """That not all that was asked for is had, but ``some``: since it cannot be, or since nothing was found in time."""
     if any(pod.numa is not None for pod in result.instance.pending):
         why += " NUMA zones of pods that go count as taken, since no object names them."
     if result.verdict in (Verdict.OPTIMAL, Verdict.INFEASIBLE):
-        return f"Cannot be had, which is proved: {had}. {why}"
+        if some and result.termination is Termination.PROVED:
+            return f"{had[0].upper()}{had[1:]}; no more can be had (proved). {why}"
+        return f"Cannot {'all ' if some else ''}be had, which is proved: {had}. {why}"
     seconds = result.seconds.get("total", 0.0)
+    if result.time_limit is not None:  # reading and the last checks may take longer
+        seconds = min(seconds, result.time_limit)
     then = f"The search died: {result.died}." if result.died else f"Try a longer --time-limit{tries}."
     return f"Not found in {seconds:.0f} s: {had}, which is not proved to be all. {then}"
 
@@ -119,7 +126,8 @@ def defrag_lines(result: Result, wanted: int | None = None) -> Iterator[str]:
     disruption, room = Disruption(result.instance, result.placement or Placement()), room_made(result)
     wanted = room if wanted is None else wanted
     if room < wanted:
-        yield _not_had(result, f"room for {room:,} of {wanted:,}", "Moving makes no room for more.", _FEWER)
+        had = f"room for {room:,} of {wanted:,}"
+        yield _not_had(result, had, "Moving makes no room for more.", _FEWER, some=room > 0)
     elif not disruption.gone:
         yield f"Nothing is moved: {room:,} of {wanted:,} can be had as it is."
     yield from _going(disruption)
@@ -168,12 +176,13 @@ def repair_lines(before: Instance, result: Result) -> Iterator[str]:
     missing = len(lost - placement.node_of.keys())
     if missing:
         placed = f"{len(lost) - missing:,} of {counted(len(lost), 'lost pod')} placed again"
-        yield _not_had(result, placed, "Moving makes no room for more.", "")
+        yield _not_had(result, placed, "Moving makes no room for more.", "", some=missing < len(lost))
     yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
     if lost and not disruption.gone:
         yield "Nothing else is disturbed."
     yield from _going(disruption)
     yield from _shortened(f"-> {line}" for line in _running_on(disruption, lost))
+    yield from _also_bound(disruption, lost)
     yield from _not_placed(result, lost)
     yield from _shortened(_staying(before, ran_on(before, placement.lost), lost))
     yield from _made_by_nobody(before, lost)
@@ -201,6 +210,15 @@ def _running_on(disruption: Disruption, lost: set[Key]) -> Iterator[str]:
             total = len(after.bound) + len(after.pending)
             many = f", {len(running):,} of {counted(total, 'pod')} run" if group.key.api_group else ""
             yield f"{_name(group)}: {counted(len(again), 'lost pod')} on {where}{many}"
+
+
+def _also_bound(disruption: Disruption, named: Collection[Key]) -> Iterator[str]:
+    """Pods that the plan binds, next to those ``named`` by other lines."""
+    for group in disruption.instance.groups.values():
+        more = [key for key in disruption.outcome.added(group.pending) if key not in named]
+        if more:
+            nodes = _nodes(disruption.outcome.new[key] for key in more)
+            yield f"-> {_name(group)}: {counted(len(more), 'more pod')} that waited, on {nodes}"
 
 
 def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:

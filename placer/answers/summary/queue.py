@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -127,16 +127,38 @@ def reason_words(
         return "the room went to higher priorities"
     if rivals and min(rivals) == group.priority == max(rivals):
         return "the room went to equal priorities"
-    too_large = _too_large(instance, group) if reason.code == "InsufficientResources" else ""
-    return too_large or _WORDS.get(reason.code, reason.code)
+    return _too_large(instance, group, reason.code) or _WORDS.get(reason.code, reason.code)
 
 
-def _too_large(instance: Instance, group: Group) -> str:
+def _too_large(instance: Instance, group: Group, code: str) -> str:
+    words = _larger_than_nodes(instance, group) if code == "InsufficientResources" else ""
+    if words or code not in ("InsufficientResources", "TopologyTooNarrow"):
+        return words
+    return "never fits its tier" if _larger_than_domains(instance, group) else ""
+
+
+def _larger_than_nodes(instance: Instance, group: Group) -> str:
     asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending if instance.nodes}
     if any(map(instance.unoffered, asked.values())):
         return "no node offers its resource"
     fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
     return "" if fit else "larger than any node"
+
+
+def _larger_than_domains(instance: Instance, group: Group) -> bool:
+    """Whether it needs more pods than the domain of most nodes could hold, were all of them empty and the largest."""
+    limit = group.topology.limit if group.topology else None
+    asked = [*{instance.pods[key].requests for key in group.pending}]
+    if limit is None or not 0 <= limit < instance.topology.root_tier or group.bound or len(asked) != 1:
+        return False
+    rooms = {node.allocatable for node in instance.nodes.values()} if asked[0] else ()
+    return group.need > _most_nodes(instance, limit) * max(map(asked[0].copies_in, rooms), default=group.need)
+
+
+def _most_nodes(instance: Instance, limit: int) -> int:
+    tree = instance.topology
+    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
+    return max(sizes.values(), default=1)
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:

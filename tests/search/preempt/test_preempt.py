@@ -176,9 +176,8 @@ def test_zones_of_a_pod_that_goes_stay_taken_and_it_is_said() -> None:
 
 def test_without_time_it_is_said_that_the_cost_of_protections_is_not_known() -> None:
     found = preempt(kept_by_a_queue(beside=False).instance(), time_limit=0.0, workers=1)
-    assert next(preempt_lines(found)).startswith(
-        "Not found in 0 s: 0 of 1 group admitted, which is not proved to be all. Try a longer"
-    )
+    said = "Not found in 0 s: 0 of 1 group admitted, which is not proved to be all. Try a longer --time-limit."
+    assert next(preempt_lines(found)) == said
     (told,) = (each.message for each in found.findings if each.code == "ProtectionCosts")
     assert told.startswith("There was no time")
     assert told.endswith("Queue kept is not reclaimable")
