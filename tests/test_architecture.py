@@ -136,13 +136,13 @@ def test_the_structure_stays_simple() -> None:
     found = structure.measure()
     assert len(found.import_chain) <= 24, " -> ".join(found.import_chain)
     assert not found.import_circles, found.import_circles
-    assert len(found.repeated_classes) <= 1, found.repeated_classes
+    assert not found.repeated_classes, found.repeated_classes
     assert len(found.complex_functions) <= 16, found.complex_functions
-    assert found.lines_without_lab <= 80_750
-    assert found.classes <= 994
-    assert found.docstring_words <= 80_900
+    assert found.lines_without_lab <= 76_900
+    assert found.classes <= 942
+    assert found.docstring_words <= 75_800
     assert found.entries <= 15
-    assert len(found.shared_methods) <= 30, found.shared_methods
+    assert len(found.shared_methods) <= 10, found.shared_methods
     crowded = {package: count for package, count in found.public_names.items() if count > 29}
     assert not crowded, f"too many public names: {crowded}"
 

@@ -409,8 +409,8 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
         yield from _why(found, files)
     if elsewhere.mimicry is not None:
         yield from _mimicry(found.group, elsewhere.mimicry, elsewhere.policy, instance)
-        if not found.admitted and elsewhere.mimicry.admitted and elsewhere.policy == "network-overhead":
-            yield "    It weighs all calls of a pod together, as `networkCost: majority` of a Policy does for placer."
+        if not found.admitted:
+            yield from _read_otherwise(elsewhere.mimicry, elsewhere.policy)
         return
     why = elsewhere.error or "no policy here mimics it"
     if elsewhere.policy is not None and not elsewhere.error:
@@ -425,6 +425,11 @@ def _mimicry(group: GroupKey, told: MimickedFate, policy: str | None, instance: 
     yield from _fitting_beside(told)
     for note in told.notes:
         yield f"    Not mimicked: {note}"
+
+
+def _read_otherwise(told: MimickedFate, policy: str | None) -> Iterator[str]:
+    if told.admitted and policy == "network-overhead":
+        yield "    It weighs all calls of a pod together, as `networkCost: majority` of a Policy does for placer."
 
 
 def _served(group: GroupKey, told: MimickedFate, instance: Instance) -> Iterator[str]:

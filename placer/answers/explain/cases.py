@@ -209,14 +209,16 @@ class Case:
             spec = json.loads(bytes(raw.text)).get("spec") or {}
             for path, found, words, value in _NO_PODS:
                 if spec.get(path) == found:
-                    both = (raw, *self._made_likewise(raw, path, found))
-                    named = (self.words(each.kind, each.identity[2], each.name, each.group) for each in both)
-                    options = " ".join(f"--set {each}:spec.{path}={value}" for each in named)
                     makes = f"{full} {words} (spec.{path}: {json.dumps(found)}) and makes no pods"
-                    return f"{makes}; {options} explains it as if it did"
+                    return f"{makes}; {self._options_to_make(raw, path, found, value)} explains it as if it did"
             if raw.info is None:
                 return f"{full} has no pods in the input, and placer makes none of this kind"
         return ""
+
+    def _options_to_make(self, owner: RawObject, path: str, found: object, value: object) -> str:
+        every = (owner, *self._made_likewise(owner, path, found))
+        names = (self.words(each.kind, each.identity[2], each.name, each.group) for each in every)
+        return " ".join(f"--set {each}:spec.{path}={value}" for each in names)
 
     def _made_likewise(self, owner: RawObject, path: str, value: object) -> Iterator[RawObject]:
         """Objects that a workload made with the same field, such as the suspended Jobs of a JobSet."""

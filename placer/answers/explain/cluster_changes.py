@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.answers.explain.cases import Change, needed, pod_words
@@ -94,17 +94,27 @@ def deleted_pods(question: Question) -> Iterator[Change]:
 
 def ended_gangs(question: Question) -> Iterator[Change]:
     """Running gangs whose end alone lets the group in, the smallest first."""
-    ending = (unit for unit in _units(question).items() if all(_ENDLESS.isdisjoint(pod.labels) for pod in unit[1]))
-    units = sorted(ending, key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
+    ending = (unit for unit in _units(question).items() if _may_end(unit[1]))
+    units = sorted(ending, key=_by_size)[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
-    for name, pods in question.deadline.each(helping):
-        called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
-        kept = protections(question.placed.instance, (pod.key for pod in pods))
-        change = f"wait until {name} ends ({'; '.join([plural(len(pods), 'pod'), *kept[:1]])})" + (
-            ", though they call each other" if called else ""
-        )
-        rank = LAST if called else END, len(pods)
-        yield Change(change, rank, without=pod_words(pod.key for pod in pods))
+    yield from (_end_of(question, *unit) for unit in question.deadline.each(helping))
+
+
+def _end_of(question: Question, name: str, pods: Sequence[Pod]) -> Change:
+    called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
+    kept = protections(question.placed.instance, (pod.key for pod in pods))
+    change = f"wait until {name} ends ({'; '.join([plural(len(pods), 'pod'), *kept[:1]])})"
+    rank = LAST if called else END, len(pods)
+    calls = ", though they call each other" if called else ""
+    return Change(change + calls, rank, without=pod_words(pod.key for pod in pods))
+
+
+def _by_size(unit: tuple[str, Sequence[Pod]]) -> tuple[int, str]:
+    return len(unit[1]), unit[0]
+
+
+def _may_end(pods: Iterable[Pod]) -> bool:
+    return all(_ENDLESS.isdisjoint(pod.labels) for pod in pods)
 
 
 def _partners(question: Question) -> set[tuple[Key, str]]:
