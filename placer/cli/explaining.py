@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
+#: Said where copies of single pods are counted.
+_SINGLE = (
+    "  {} pods of the job are single pods, each counted by itself: this is no count of whole jobs. "
+    "`gangs: owners` of a Policy makes a gang of them."
+)
+
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
@@ -58,7 +64,9 @@ def add_explain(commands: Any) -> None:
         help="one group, or those of a pod or workload (default: all that wait)",
     )
     asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
-    asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
+    asking.add_argument(
+        "--how-many", action="store_true", help="how many copies of --group, or each group of --job, fit"
+    )
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
     flags.add_time_limit(asking, "of the call")
     asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
@@ -211,8 +219,8 @@ def _groups(
 def _print_absent(options: argparse.Namespace, instance: Instance) -> None:
     from placer.answers.summary import print_absent
 
-    if not (options.json or options.group or flags.selection(options).words):
-        print_absent(instance.absent_work, printing.console())
+    if not (options.json or options.group):
+        print_absent(flags.selection(options).absent_work(instance), printing.console())
 
 
 def _files(options: argparse.Namespace, explained: Explanation) -> Files:
@@ -337,6 +345,9 @@ def _how_many(
             yield entry, _told_of_copies(found, left, spare)
 
     _tell_each(options, "CopiesList", answers(), len(keys), progress)
+    if options.job and len(keys) > 1 and not options.json:
+        alone = [key for key in keys if not key.api_group]
+        printing.say([_SINGLE.format(f"{len(alone):,}")] if alone else [])
     return flags.OK
 
 
@@ -398,6 +409,8 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
         yield from _why(found, files)
     if elsewhere.mimicry is not None:
         yield from _mimicry(found.group, elsewhere.mimicry, elsewhere.policy, instance)
+        if not found.admitted and elsewhere.mimicry.admitted and elsewhere.policy == "network-overhead":
+            yield "    It weighs all calls of a pod together, as `networkCost: majority` of a Policy does for placer."
         return
     why = elsewhere.error or "no policy here mimics it"
     if elsewhere.policy is not None and not elsewhere.error:

@@ -33,9 +33,10 @@ def add_preempt(commands: Any) -> None:
     asking = _add_limits(parser)
     asking.add_argument(
         "--for",
-        dest="group",
+        dest="groups",
+        action="append",
         metavar="[KIND/][NAMESPACE/]NAME",
-        help="one group, or those of a pod or workload (default: all that wait)",
+        help="one group, or those of a pod or workload; may be repeated (default: all that wait)",
     )
     flags.add_what_if(parser)
     add_apply(parser)
@@ -87,9 +88,9 @@ def _preempt(options: argparse.Namespace) -> int:
     from placer.problem.what_if import only_waiting
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
-        if options.group is None:
-            return preempt(only_waiting(instance, flags.selection(options).groups(instance)), **limits)
-        asked = groups_named(instance, options.group, options.namespace, flags.home_of(options))
+        asked = set(() if options.groups else flags.selection(options).groups(instance))
+        for name in options.groups or ():
+            asked |= groups_named(instance, name, options.namespace, flags.home_of(options))
         return preempt(only_waiting(instance, asked), **limits)
 
     def lines(instance: Instance, result: Result) -> Iterator[str]:
@@ -97,7 +98,7 @@ def _preempt(options: argparse.Namespace) -> int:
             yield flags.selection(options).none(instance, "waits")
             return
         yield from preempt_lines(result)
-        if options.group is not None:
+        if options.groups:
             yield from rival_lines(instance, rivals(instance, result))
 
     _, result = _made(options, decide, lines)

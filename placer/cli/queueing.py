@@ -101,10 +101,9 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
             print_messages(items, terminal)
         print_steps(items, terminal)
         printing.say(lone_jobs(instance, items))
-        if not flags.selection(options).words:
-            print_absent(instance.absent_work, terminal)
+        print_absent(flags.selection(options).absent_work(instance), terminal)
     print_findings(findings, terminal, brief="" if options.wide else "Findings")
-    print_looked_at(instance, terminal)
+    print_looked_at(instance, terminal, counts=not flags.selection(options).words)
 
 
 def with_steps(

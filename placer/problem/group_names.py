@@ -153,6 +153,11 @@ class Selection:
         labelled = _labelled(instance, self.selector)
         return [key for key in found if key in labelled]
 
+    def absent_work(self, instance: Instance) -> tuple[str, ...]:
+        """Give the sentences about work of the namespace that makes no pods yet; none where labels select."""
+        of = "" if self.namespace is None else f" ({self.namespace}/"
+        return tuple(each for each in instance.absent_work if of in each and self.selector is None)
+
     def none(self, instance: Instance, does: str) -> str:
         """Say that none of them does something, and which namespace may be meant."""
         like = found_like(self.namespace or "", {pod.namespace for pod in instance.pods})

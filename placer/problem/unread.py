@@ -326,24 +326,26 @@ class _LimitFinder:
 
 
 def absent_work(objects: Objects, ownership: Ownership) -> tuple[str, ...]:
-    """Work that makes no pods yet, and gated pods, counted and named: a sentence each."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for words, workload in (*_suspended(objects), *_of_none(objects)):
-        found[words].add(workload)
-    sentences = [
-        f"{_count(words, each)}: {'they make' if len(each) > 1 else 'it makes'} no pods yet"
-        for words, each in sorted(found.items())
-    ]
-    held: dict[str, set[str]] = defaultdict(set)
+    """Work that makes no pods yet, and gated pods, counted and named: a sentence per kind and namespace."""
+    made = _sentences((*_suspended(objects), *_of_none(objects)), "it makes no pods yet", "they make no pods yet")
+    held = _gated(objects, ownership)
+    return (*made, *_sentences(held, "no scheduler places it yet", "no scheduler places them yet"))
+
+
+def _sentences(work: Iterable[tuple[str, str]], one: str, several: str) -> Iterator[str]:
+    """A sentence is of one namespace: a LocalQueue is, and so are the questions of users."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for words, name in work:
+        found[words, name.partition("/")[0]].add(name)
+    for (words, _), names in sorted(found.items()):
+        yield f"{_count(words, names)}: {several if len(names) > 1 else one}"
+
+
+def _gated(objects: Objects, ownership: Ownership) -> Iterator[tuple[str, str]]:
     for pod in gated_pods(objects.pods, ownership):
         gates = " and ".join(sorted({each.name for each in pod.spec.scheduling_gates or ()} - {HOLD_GATE}))
         if gates:
-            held[f"pod# with the gate {gates}{_of_queue(pod.metadata.labels)}"].add(f"{pod.namespace}/{pod.name}")
-    sentences += [
-        f"{_count(words, each)}: no scheduler places {'them' if len(each) > 1 else 'it'} yet"
-        for words, each in sorted(held.items())
-    ]
-    return tuple(sentences)
+            yield f"pod# with the gate {gates}{_of_queue(pod.metadata.labels)}", f"{pod.namespace}/{pod.name}"
 
 
 def _suspended(objects: Objects) -> Iterator[tuple[str, str]]:

@@ -326,6 +326,7 @@ def test_what_holds_for_several_pods_of_a_job_is_said_once(
     assert said in first[0]
     rest = 12 - lines
     assert f"  The same holds for {rest} more: default/web-" in text
+    assert ("  12 pods of the job are single pods, each counted by itself" in text) is ("--how-many" in words)
     assert main(["explain", path, "--job", asked, *words, "--json"]) in (0, 5)
     assert len(json.loads(capsys.readouterr().out)["items"]) == 12
 

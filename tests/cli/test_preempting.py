@@ -142,6 +142,8 @@ def test_a_workload_stands_for_all_its_pods(tmp_path: Path, capsys: Capture) -> 
     out = capsys.readouterr().out
     assert re.findall(r"-> default/(sim-\d) is admitted", out) == ["sim-0", "sim-1"]
     assert "1 waiting group at least as urgent that would take this room: default/b" in out
+    assert main(["preempt", path, "--for", "sim-1", "--for", "b", "--quiet"]) == 0
+    assert re.findall(r"-> default/(\S+) is admitted", capsys.readouterr().out) == ["b", "sim-1"]
 
 
 def test_that_nothing_helps_is_proved_without_a_search_where_a_resource_lacks(

@@ -22,6 +22,7 @@ from placer.problem import Finding
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Verdict
+from tests.problem.test_unread_kinds import TEMPLATE, custom
 from tests.support import Document, instance_of, node, pod, pod_group
 from tests.test_schemas import shipped
 
@@ -210,6 +211,20 @@ def test_nothing_waits(tmp_path: Path, capsys: Capture) -> None:
     assert main(["queue", path]) == 0
     assert capsys.readouterr().out == "No group waits.\n"
     assert asked(capsys, path)["items"] == []
+
+
+def test_work_that_is_not_there_is_of_the_namespace_that_is_asked_about(tmp_path: Path, capsys: Capture) -> None:
+    spec = {"suspend": True, "template": TEMPLATE}
+    gated = pod("g", namespace="a", spec={"schedulingGates": [{"name": "x"}]})
+    jobs = [
+        custom("batch/v1", "Job", "j", namespace=name, labels={"kueue.x-k8s.io/queue-name": "q"}, spec=spec)
+        for name in "ab"
+    ]
+    assert main(["queue", written(tmp_path, node("n"), gated, *jobs), "-n", "b"]) == 0
+    out = capsys.readouterr().out
+    said = "  1 suspended Job of Kueue's queue q (b/j): it makes no pods yet.\n"
+    assert out.startswith(f"Nothing waits that may be placed yet.\n{said}")
+    assert "Left out" not in out
 
 
 def test_who_costs_what_the_dearest_first(tmp_path: Path, capsys: Capture) -> None:

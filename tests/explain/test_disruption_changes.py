@@ -91,6 +91,16 @@ def test_what_does_not_run_yet_is_not_evicted() -> None:
     assert disturbing(node("n0", cpu=8), rival, *waits(8)) == []
 
 
+@pytest.mark.parametrize("label", ["pod-template-hash", "statefulset.kubernetes.io/pod-name"])
+def test_nobody_waits_for_the_end_of_pods_that_never_end(label: str) -> None:
+    running = [runs("web", "n0", priority=9, cpu=8), runs("job", "n1", priority=9, cpu=8)]
+    running[0]["metadata"]["labels"] = {label: "web"}
+    case = Case(from_documents([node("n0", cpu=8), node("n1", cpu=8), *running, *waits(8)]))
+    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(300))
+    ended = [each.change.message for each in told.changes if each.change.message.startswith("wait until")]
+    assert ended == ["wait until Pod default/job ends (1 pod)"]
+
+
 def test_gangs_that_help_only_in_the_screen_do_not_hide_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two gangs whose end helps the group alone are not enough where their room goes to a more urgent pod."""
     tried = changes._tried

@@ -11,6 +11,7 @@ from placer.base.errors import UsageError
 from placer.kube.manifests import from_documents
 from placer.problem import GroupKey
 from placer.problem.group_names import Selection, full_name
+from tests.problem.test_unread_kinds import custom
 from tests.support import Document, instance_of, node, pod, pod_group
 
 COSCHEDULING = {
@@ -134,6 +135,18 @@ def test_a_workload_without_pods_is_named(document: Document, said: str) -> None
     with pytest.raises(UsageError) as told:
         find_groups(case, "train")
     assert str(told.value).startswith(f"--group train: {said}")
+
+
+def test_a_suspended_job_set_is_named_with_its_jobs() -> None:
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set", "controller": True}
+    job_set = custom(owner["apiVersion"], "JobSet", "set", namespace="ml", spec={"suspend": True})
+    child, other = job("child", suspend=True), job("other", suspend=True)
+    child["metadata"]["ownerReferences"] = [owner]
+    case = Case(from_documents([node("n1"), job_set, child, other]))
+    with pytest.raises(UsageError) as told:
+        find_groups(case, "set")
+    edits = "--set jobset/ml/set:spec.suspend=false --set job/ml/child:spec.suspend=false explains"
+    assert edits in str(told.value)
 
 
 def test_a_name_of_no_group_is_an_error() -> None:

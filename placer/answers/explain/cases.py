@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -209,12 +209,24 @@ class Case:
             spec = json.loads(bytes(raw.text)).get("spec") or {}
             for path, found, words, value in _NO_PODS:
                 if spec.get(path) == found:
-                    option = f"--set {self.words(raw.kind, raw.identity[2], name, raw.group)}:spec.{path}={value}"
+                    both = (raw, *self._made_likewise(raw, path, found))
+                    named = (self.words(each.kind, each.identity[2], each.name, each.group) for each in both)
+                    options = " ".join(f"--set {each}:spec.{path}={value}" for each in named)
                     makes = f"{full} {words} (spec.{path}: {json.dumps(found)}) and makes no pods"
-                    return f"{makes}; {option} explains it as if it did"
+                    return f"{makes}; {options} explains it as if it did"
             if raw.info is None:
                 return f"{full} has no pods in the input, and placer makes none of this kind"
         return ""
+
+    def _made_likewise(self, owner: RawObject, path: str, value: object) -> Iterator[RawObject]:
+        """Objects that a workload made with the same field, such as the suspended Jobs of a JobSet."""
+        for raw in self.raws:
+            if raw.kind == "Job" and raw.identity[2] == owner.identity[2]:
+                document = json.loads(bytes(raw.text))
+                owners = document["metadata"].get("ownerReferences") or ()
+                owned = any((each["kind"], each["name"]) == (owner.kind, owner.name) for each in owners)
+                if owned and (document.get("spec") or {}).get(path) == value:
+                    yield raw
 
     def objects_beside(self, other: Case) -> list[dict[str, Any]]:
         """Objects that the case it was made from does not have."""

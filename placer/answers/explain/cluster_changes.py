@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: How much these changes disturb, the least first.
 WAIT, QUEUE, END = -1, 3, 6
 
+#: Labels that Deployments, ReplicaSets and StatefulSets give to their pods, which never end by themselves.
+_ENDLESS = frozenset({"pod-template-hash", "statefulset.kubernetes.io/pod-name"})
+
 #: Gangs that are screened, the smallest first.
 SCREENED = 30
 
@@ -91,7 +94,8 @@ def deleted_pods(question: Question) -> Iterator[Change]:
 
 def ended_gangs(question: Question) -> Iterator[Change]:
     """Running gangs whose end alone lets the group in, the smallest first."""
-    units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
+    ending = (unit for unit in _units(question).items() if all(_ENDLESS.isdisjoint(pod.labels) for pod in unit[1]))
+    units = sorted(ending, key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
     for name, pods in question.deadline.each(helping):
         called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)

@@ -148,9 +148,9 @@ def looked_at(instance: Instance) -> str:
     return legible(f"pending pods of {'every scheduler' if name is None else f'scheduler {name}'} ({counts or 'none'})")
 
 
-def print_looked_at(instance: Instance, console: Console) -> None:
-    """Print which schedulers' pods were looked at and left out, where that needs saying."""
-    said, left_out = looked_at(instance), str(instance.set_aside)
+def print_looked_at(instance: Instance, console: Console, *, counts: bool = True) -> None:
+    """Print which schedulers' pods were looked at and, with ``counts``, how many of the whole cluster were left out."""
+    said, left_out = looked_at(instance), str(instance.set_aside) if counts else ""
     parts = [*([f"Looked at {said}."] if said else []), *([f"Left out: {legible(left_out)}."] if left_out else [])]
     if parts:
         console.print()

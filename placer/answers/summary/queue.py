@@ -352,7 +352,7 @@ def nothing_waits(instance: Instance, asked: Selection = EVERY) -> list[str]:
     """Lines for no waiting group, with work that makes no pods yet."""
     if not (instance.nodes or instance.pods):
         return ["The input holds no node and no pod."]
-    absent = instance.absent_work if not asked.words else ()
+    absent = asked.absent_work(instance)
     return [
         "Nothing waits that may be placed yet." if absent else asked.none(instance, "waits"),
         *(f"  {each}." for each in absent),
