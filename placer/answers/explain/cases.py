@@ -210,8 +210,8 @@ class Case:
             for path, found, words, value in _NO_PODS:
                 if spec.get(path) == found:
                     both = (raw, *self._made_likewise(raw, path, found))
-                    named = (self.words(each.kind, each.identity[2], each.name, each.group) for each in both)
-                    options = " ".join(f"--set {each}:spec.{path}={value}" for each in named)
+                    words_of = (self.words(each.kind, each.identity[2], each.name, each.group) for each in both)
+                    options = " ".join(f"--set {each}:spec.{path}={value}" for each in words_of)
                     makes = f"{full} {words} (spec.{path}: {json.dumps(found)}) and makes no pods"
                     return f"{makes}; {options} explains it as if it did"
             if raw.info is None:
