@@ -408,9 +408,7 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
         yield "  With placer it would wait, too."
         yield from _why(found, files)
     if elsewhere.mimicry is not None:
-        yield from _mimicry(found.group, elsewhere.mimicry, elsewhere.policy, instance)
-        if not found.admitted:
-            yield from _read_otherwise(elsewhere.mimicry, elsewhere.policy)
+        yield from _mimicry(found, elsewhere.mimicry, elsewhere.policy, instance)
         return
     why = elsewhere.error or "no policy here mimics it"
     if elsewhere.policy is not None and not elsewhere.error:
@@ -418,17 +416,14 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
     yield f"  The order of {elsewhere.scheduler} is not known: {why}."
 
 
-def _mimicry(group: GroupKey, told: MimickedFate, policy: str | None, instance: Instance) -> Iterator[str]:
+def _mimicry(found: Explanation, told: MimickedFate, policy: str | None, instance: Instance) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
     yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
-    yield from _served(group, told, instance)
+    yield from _served(found.group, told, instance)
     yield from _fitting_beside(told)
     for note in told.notes:
         yield f"    Not mimicked: {note}"
-
-
-def _read_otherwise(told: MimickedFate, policy: str | None) -> Iterator[str]:
-    if told.admitted and policy == "network-overhead":
+    if not found.admitted and told.admitted and policy == "network-overhead":
         yield "    It weighs all calls of a pod together, as `networkCost: majority` of a Policy does for placer."
 
 

@@ -101,7 +101,7 @@ def test_a_gang_that_is_larger_than_its_tier_never_fits(tmp_path: Path, capsys: 
     near = pod_group("g", minMember=3, networkTopology={"mode": "hard", "highestTierAllowed": 1})
     gang = [near, *(pod(f"g-{at}", gpu=8, group="g") for at in range(3))]
     path = written(tmp_path / "c.json", [*nodes, hyper_node("r", 1, nodes=("n0", "n1")), *running, *gang])
-    assert main(["explain", path, "--group", "g"]) == 0
+    assert main(["explain", path, "--group", "g", "--time-limit", "600"]) == 0
     said = (
         r"  It never fits, not even on the empty cluster: needs 3 pods .* in one HyperNode of tier <= 1; the roomiest"
     )
