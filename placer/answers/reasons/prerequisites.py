@@ -72,12 +72,12 @@ def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[st
             0, f"{group.stated or 'minMember'} is {group.min_member}, but there {_there_are(len(keys), before)}"
         )
     yield from ["; ".join(roles)] if roles else []
-    for index, policy in enumerate(group.policies):
-        counts = _sub_group_sizes(instance, group, keys)
-        whole = sum(part.policy == index and counts[at] >= policy.size for at, part in enumerate(group.sub_groups))
-        if whole < policy.min_sub_groups:
+    counts, policies = _sub_group_sizes(instance, group, keys), group.policies
+    whole = Counter(part.policy for at, part in enumerate(group.sub_groups) if counts[at] >= policies[part.policy].size)
+    for index, policy in enumerate(policies):
+        if whole[index] < policy.min_sub_groups:
             yield (
-                f"minSubGroups of policy {policy.name} is {policy.min_sub_groups}, but {whole} of its subgroups "
+                f"minSubGroups of policy {policy.name} is {policy.min_sub_groups}, but {whole[index]} of its subgroups "
                 f"have subGroupSize {policy.size} pods"
             )
     # A group that may do without all of its pods still has none to place where every subgroup is too small.
