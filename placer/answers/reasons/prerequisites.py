@@ -66,12 +66,20 @@ def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | Non
 
 
 def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[str]:
-    before, roles = group.placed_before, list(_unmet_of_roles(instance, group, keys))
+    before = group.placed_before
+    roles = list(_unmet_of_roles(instance, group, keys)) if group.min_task_member else []
     if before + len(keys) < group.min_member:
         roles.insert(
             0, f"{group.stated or 'minMember'} is {group.min_member}, but there {_there_are(len(keys), before)}"
         )
     yield from ["; ".join(roles)] if roles else []
+    yield from _unmet_of_policies(instance, group, keys) if group.policies else ()
+    # A group that may do without all of its pods still has none to place where every subgroup is too small.
+    if not keys and group.pending:
+        yield from _small_sub_groups(instance, group, group.pending, set(group.pending))
+
+
+def _unmet_of_policies(instance: Instance, group: Group, keys: Iterable[Key]) -> Iterator[str]:
     counts, policies = _sub_group_sizes(instance, group, keys), group.policies
     whole = Counter(part.policy for at, part in enumerate(group.sub_groups) if counts[at] >= policies[part.policy].size)
     for index, policy in enumerate(policies):
@@ -80,9 +88,6 @@ def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[st
                 f"minSubGroups of policy {policy.name} is {policy.min_sub_groups}, but {whole[index]} of its subgroups "
                 f"have subGroupSize {policy.size} pods"
             )
-    # A group that may do without all of its pods still has none to place where every subgroup is too small.
-    if not keys and group.pending:
-        yield from _small_sub_groups(instance, group, group.pending, set(group.pending))
 
 
 def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> Iterator[str]:
@@ -119,6 +124,8 @@ def _sub_group_sizes(instance: Instance, group: Group, keys: Iterable[Key]) -> C
 
 
 def _in_whole_sub_groups(instance: Instance, group: Group, keys: Sequence[Key], there: Sequence[Key]) -> list[Key]:
+    if not group.sub_groups:
+        return list(keys)
     counts = _sub_group_sizes(instance, group, there)
     small = {at for at, part in enumerate(group.sub_groups) if counts[at] < group.policies[part.policy].size}
     return [key for key in keys if instance.pods[key].sub_group not in small]
