@@ -144,7 +144,7 @@ class _Loop:
         self._client, self._options, self._stop, self._observers = client, options, stop, observers
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
-        self._first_news = self._last_news = 0.0  #: by ``time.monotonic()``, of those since the news was cleared
+        self._first_news = 0.0  #: by ``time.monotonic()``, of those since the news was cleared
         self._arrivals = Arrivals()
         self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
@@ -162,9 +162,8 @@ class _Loop:
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
         name, gates = self._options.scheduler_name, self._options.gates
         if may_help(info, before, after, name, gates):
-            self._last_news = time.monotonic()
             if not self._news.is_set():
-                self._first_news = self._last_news
+                self._first_news = time.monotonic()
                 self._news.set()
             if has_come(info, before, after, name, gates):
                 self._arrivals.came()
@@ -257,13 +256,10 @@ class _Loop:
         self._sleep(leading, latest, self._news)
         if not self._is_over(leading):
             self.lists.hurry()
-        while self._news.is_set() and not self._is_over(leading) and (left := self._gathering) > 0:
-            self._stop.wait(left)
-
-    @property
-    def _gathering(self) -> float:
-        """Seconds until what has come is a whole; what came during the last pass has waited long enough."""
-        return min(self._first_news + _GATHERING, self._last_news + _QUIET) - time.monotonic()
+        gathered = self._first_news + _GATHERING  # what came early in the last pass has waited long enough
+        while self._news.is_set() and time.monotonic() < gathered:
+            self._news.clear()
+            self._news.wait(_QUIET)
 
     def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
         while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:
