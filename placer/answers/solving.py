@@ -151,6 +151,7 @@ class _SolveCall:
     findings: list[Finding] = field(default_factory=list)
     start: Placement | None = None  #: an answer that the search goes on from
     counted: tuple[int, ...] | None = None  #: values that were compared with bounds by counting
+    verified: Placement | None = None  #: the last answer that the judge has seen
     ended_early: float = math.inf  #: ``time.monotonic()`` at which the caller wanted the answer
 
     def check(self) -> None:
@@ -336,7 +337,7 @@ class _SolveCall:
         if self.start is not None or last:
             return None
         placement = self._placement(incumbent.solution)
-        self._judged(placement, incumbent)
+        self._values(placement, incumbent)
         rest = self.meanwhile.fix(placement)
         return None if rest is None else (placement, rest)
 
@@ -348,7 +349,9 @@ class _SolveCall:
         )
         start = time.monotonic()
         hint = aligned(rest, Placement(left))
-        inner = replace(self, instance=rest, start=hint, earlier=None, counted=None, seconds={}, findings=[])
+        inner = replace(
+            self, instance=rest, start=hint, earlier=None, counted=None, verified=None, seconds={}, findings=[]
+        )
         inner.seconds["read"] = self.seconds["read"]
         found = inner.answer(require_all=False)
         self.seconds["solve"] += time.monotonic() - start
@@ -476,13 +479,19 @@ class _SolveCall:
     def _judged(self, placement: Placement | None, incumbent: Incumbent) -> tuple[Judged, ...]:
         if placement is None:
             return ()
-        checked(self.instance, placement, incumbent.method or "")
+        objective, contradicted = judge(self._values(placement, incumbent), incumbent.bounds())
+        self.findings += contradicted
+        return objective
+
+    def _values(self, placement: Placement, incumbent: Incumbent) -> tuple[Value, ...]:
+        """The values of an answer, which keeps all rules; of one that a caller has taken a part of that is known."""
+        if placement is not self.verified:
+            checked(self.instance, placement, incumbent.method or "")
+            self.verified = placement
         values = score(self.instance, placement)
         if tuple(value.value for value in values) != incumbent.values:
             raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
-        objective, contradicted = judge(values, incumbent.bounds())
-        self.findings += contradicted
-        return objective
+        return values
 
     def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
         value = Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))

@@ -259,7 +259,7 @@ def _placement_keys() -> tuple[str, ...]:
 
 
 class _PlacementReader:
-    """One object of a file that binds or disturbs something; what is wrong with it is added to ``faults``."""
+    """One object of a file that binds or disturbs something; its faults are added to ``faults``."""
 
     def __init__(self, raw: RawObject, faults: list[Fault]) -> None:
         self._raw, self._faults = raw, faults

@@ -178,7 +178,7 @@ def test_a_loop_asks_for_failed_pods_once(cluster: Api, control_plane: ControlPl
         asked.append((parameters or {}).get("fieldSelector", ""))
         return get(path, parameters)
 
-    client.get = noted  # type: ignore[method-assign]
+    client.get = noted  # type: ignore[method-assign]  # only this client notes what it asks
     cluster.create(node("n1", cpu=8))
     with looping(control_plane, NEVER, client=client) as loop:
         before = len(asked)

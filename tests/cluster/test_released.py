@@ -313,7 +313,7 @@ def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     # Neither a server nor anything that stops it is asked for: it is looked at what would go out.
     breaker = Breaker(None, 1.0)  # type: ignore[arg-type]
     nobody = (None,) * 4
-    work = _Execution(breaker, cache, instance, BindingOptions(), *nobody)  # type: ignore[arg-type]
+    work = _Execution(breaker, cache, instance, BindingOptions(), *nobody)  # type: ignore[arg-type]  # see above
     first, second = (
         held("train-0", "n0"),
         replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),

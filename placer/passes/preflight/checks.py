@@ -43,9 +43,9 @@ _WRITTEN = (
 _KNOWING = (ProcessRole.VOLCANO_CONTROLLER, ProcessRole.VOLCANO_WEBHOOK)
 #: Name that every kube-scheduler has unless a file takes it away.
 _DEFAULT = "default-scheduler"
-#: What programs and solvers take before the first object is read, and what each node and pod adds: its text, what is
-#: made of it, and its share of arrays in both processes. No measured pass took more (the table in ``deploy/README.md``,
-#: and that of 100,000 nodes in ``models/measured.md``).
+#: Memory of programs and solvers before the first object is read, and of each node and pod: text, objects made of it,
+#: and its share of arrays in both processes. No measured pass took more (the table in ``deploy/README.md``, and that of
+#: 100,000 nodes in ``models/measured.md``).
 _BASE, _EACH = 300 * MIB, 8 * 2**10
 
 
@@ -81,7 +81,7 @@ class CheckResult:
         }
 
 
-#: What a check gives: the first fields of a :class:`CheckResult` after the check's name.
+#: The result of a check: the first fields of a :class:`CheckResult` after the check's name.
 _Found = tuple[CheckState, str, str, *tuple[str, ...]]
 _OK, _UNKNOWN, _WARNING, _FAILED = CheckState.OK, CheckState.UNKNOWN, CheckState.WARNING, CheckState.FAILED
 _UNSEEN: _Found = _UNKNOWN, "Pods", "they may not be listed (see rights)"

@@ -46,7 +46,7 @@ class IntegerForm(IntegerProgram):
                 for each in row.bool_and.literals:
                     self._at_most(_true([-1 - each]), 0, unless)
             else:  # else a rule would be lost without a word
-                raise NotImplementedError(f"no integer rows for {row}")
+                raise TypeError(f"no integer rows for {row}")
         self._read = len(rows)
 
     def _between(self, terms: ColumnSum, least: int, most: int, unless: Sequence[int]) -> None:

@@ -91,7 +91,7 @@ class _Backtracking:
         return self.state.dense.classes[index].sub_group
 
     def found(self) -> bool:
-        """Whether there is a place; what was placed is there then, and nothing otherwise."""
+        """Whether there is a place; the pods are placed then, and none of them otherwise."""
         return self._place(0, 0, self.before)
 
     def _place(self, position: int, first: int, count: int) -> bool:

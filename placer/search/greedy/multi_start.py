@@ -326,10 +326,9 @@ def greedy(
     """Place gangs one after the other, in several orders, and keep the best answer.
 
     ``tell``: called with the answer of each run that is better than those before it; it gives whether that is known to
-    be the best, which is the answer then. ``deadline``: looked at between
-    two groups; then the answer is the best so far, be it a part of the first run. ``first``: the same for the first
-    run, where it may take longer. The answer keeps all rules; it is never worse than placing nothing, and without a
-    deadline the same on every machine.
+    be the best, which is the answer then. ``deadline``: looked at between two groups; then the answer is the best so
+    far, be it a part of the first run. ``first``: the same for the first run, where it may take longer. The answer
+    keeps all rules; it is never worse than placing nothing, and without a deadline the same on every machine.
     """
     search = _GreedySearch(dense, tell, deadline, first or deadline)
     if dense.criteria and dense.criteria[0][0] not in MAXIMISED:

@@ -21,7 +21,7 @@ from placer.search.exact.integer_form import IntegerForm
 
 __all__ = ["BASE", "LARGEST", "TOLERANCE", "PulpProgram"]
 
-#: What PuLP calls LpVariable; it brings no types.
+#: A variable (LpVariable) of PuLP, which brings no types.
 Variable: TypeAlias = pulp.LpVariable
 
 #: Coefficients of a row stay below this: times the 1e-6 that solvers call integral, it is less than a unit.

@@ -51,7 +51,7 @@ def disturbance(values: Score) -> Score:
 class DomainSearch:
     """Looks for the least that goes for one group of an instance in which nothing else waits.
 
-    ``best``: the best placement that was carried out. ``bound``: what every placement disturbs at least; None: not
+    ``best``: the best placement that was carried out. ``bound``: the least that any placement disturbs; None: not
     known.
     """
 

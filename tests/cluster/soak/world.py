@@ -13,6 +13,7 @@ from typing import Any
 import urllib3
 
 from tests.cluster.api import Api, Refused
+from tests.cluster.background import at_work
 from tests.cluster.passes import gang, leaves
 from tests.cluster.soak.ledger import Ledger
 from tests.cluster.things import live_pod
@@ -164,22 +165,15 @@ class World:
     @contextmanager
     def kubelets(self) -> Iterator[None]:
         """What is bound runs, for as long as the block lasts; a server that is away is waited for."""
-        over = threading.Event()
 
-        def work() -> None:
-            while not over.wait(0.2):
-                with self.lock:
-                    coming = [each.name for each in self.ledger.pods.values() if each.node and each.phase == "Pending"]
-                with suppress(urllib3.exceptions.HTTPError, OSError):
-                    self._api.each(self._runs, coming)
+        def step() -> None:
+            with self.lock:
+                coming = [each.name for each in self.ledger.pods.values() if each.node and each.phase == "Pending"]
+            with suppress(urllib3.exceptions.HTTPError, OSError):
+                self._api.each(self._runs, coming)
 
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        try:
+        with at_work(step, 0.2):
             yield
-        finally:
-            over.set()
-            thread.join()
 
     def _runs(self, name: str) -> None:
         status = {"phase": "Running", "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}

@@ -241,7 +241,7 @@ def _given(wanted: Wanted) -> Wanted:
     return {path: value for path, value in wanted.items() if value is not None}
 
 
-#: Name and operation: what somebody updates under our name is not ours to apply.
+#: Name and operation: fields that somebody updates under our name are not ours to apply.
 _OURS = (FIELD_MANAGER, "Apply")
 
 

@@ -29,7 +29,7 @@ __all__ = ["EvictionOptions", "evict_pods", "evictions_refused", "in_turn", "nom
 _BUSY = 10.0
 #: Seconds to wait for an answer, and between two tries.
 _PATIENCE, _PAUSE = 5.0, 0.5
-#: What the server says, with a 500, of a pod that two budgets mean.
+#: The server's words, with a 500, about a pod that two budgets mean.
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 #: A try that came to nothing: the reason, seconds until another one (None: there is none), and whether the eviction may
 #: happen all the same.
