@@ -59,8 +59,8 @@ class Signals:
     ) -> None:
         for each, handler in self._before.items():
             # What is left of a process of our own is the interpreter's end, which an interrupt may simply cut short,
-            # but for a command whose exit code somebody waits for that has read its answer already.
-            end = signal.SIG_IGN if self.answered else signal.SIG_DFL
+            # but for a command whose exit code is decided: its answer is out, or an interrupt ended it.
+            end = signal.SIG_IGN if self.answered or self.heard else signal.SIG_DFL
             signal.signal(each, end if self._own else handler)  # type: ignore[arg-type]
         if self._before:
             sys.unraisablehook = self._hook

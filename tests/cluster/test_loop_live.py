@@ -84,12 +84,13 @@ def test_the_command_ends_as_its_last_pass_did(
 
 def test_what_it_does_itself_begins_no_pass(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
     """Nodes, conditions and Events that are written are changes, too."""
-    cluster.create(node("n1", cpu=4), *gang("a", 4), live_pod("waits", cpu=1))
+    cordoned = node("n2", cpu=1) | {"spec": {"unschedulable": True}}  # one write makes it schedulable
+    cluster.create(node("n1", cpu=4), cordoned, *gang("a", 4), live_pod("waits", cpu=1))
     with looping(control_plane, NEVER) as loop:
         assert loop.bound == 4
         cluster.create(live_pod("theirs", scheduler="another", cpu=1))
         cluster.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"unread": "text"}}})
-        cluster.create(node("n2", cpu=1))  # the first that may help
+        cluster.patch("/api/v1/nodes/n2", {"spec": {"unschedulable": None}})  # the first that may help
         wait_until(lambda: loop.bound == 5, "the binding of what waits")
         assert [len(each.bound.plan.batches) for each in loop.passes] == [1, 1]
 
