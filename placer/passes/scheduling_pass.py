@@ -368,9 +368,9 @@ def _express_lane(session: PassSession, done: Pass, read: ReadCluster, begin: Ca
     if arrivals is None or done.options.dry_run or done.options.most is not None:
         return None
 
-    def carry_out(plan: BindingPlan) -> list[GangOutcome]:
+    def carry_out(plan: BindingPlan, enough: Callable[[], str | None]) -> list[GangOutcome]:
         with done.step("lane"):
-            return _carry_out(session, done, read, plan)[1]
+            return _carry_out(session, done, read, plan, enough)[1]
 
     return ExpressLane(
         read.instance,
@@ -611,7 +611,7 @@ def _joined(done: Pass, lane: ExpressLane | None) -> Iterator[None]:
             add_up(done, lane.plan, lane.gangs)
         raise
     if lane is not None:
-        lane.join()
+        lane.hand_over()
 
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
@@ -659,7 +659,11 @@ def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane
 
 
 def _carry_out(
-    session: PassSession, done: Pass, read: ReadCluster, plan: BindingPlan
+    session: PassSession,
+    done: Pass,
+    read: ReadCluster,
+    plan: BindingPlan,
+    enough: Callable[[], str | None] = lambda: None,
 ) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
     breaker = Breaker(session.client, done.options.binding.grace, methods)
@@ -668,7 +672,7 @@ def _carry_out(
     answered()
 
     def gives_way() -> str | None:
-        return GAVE_WAY if arrivals is not None and arrivals.end_bindings() else None
+        return GAVE_WAY if arrivals is not None and arrivals.end_bindings() else enough()
 
     cache, instance = read.cache, read.instance
     return breaker, execute_plan(

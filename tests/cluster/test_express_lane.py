@@ -282,7 +282,11 @@ def test_who_makes_pods_again_and_again_does_not_end_all_searches() -> None:
 # ------------------------------------------------------------------------------------------------------ the lane itself
 
 
-def lane_of(world: World, carry_out: Callable[[BindingPlan], list[GangOutcome]], **changes: Any) -> ExpressLane:
+CarryOut = Callable[[BindingPlan, Callable[[], str | None]], list[GangOutcome]]
+
+
+def lane_of(world: World, carry_out: CarryOut | None = None, **changes: Any) -> ExpressLane:
+    carry_out = carry_out or (lambda plan, enough: world.carry_out(*plan.batches, gives_way=enough))
     identities = snapshot_of(world.server.documents.values()).identities
     options: dict[str, Any] = {"begin": lambda: None, "changed": tuple, "is_over": lambda: False, **changes}
     return ExpressLane(world.instance, identities, carry_out=carry_out, arrivals=Arrivals(), **options)
@@ -307,9 +311,7 @@ def test_the_rest_of_the_plan_is_without_what_went_first_and_what_could_not() ->
     world = single("a", "b", "c")
     world.server.refused["b"] = 403
     begun = []
-    lane = lane_of(
-        world, lambda plan: world.carry_out(*plan.batches), begin=lambda: begun.append(world.server.order[:])
-    )
+    lane = lane_of(world, begin=lambda: begun.append(world.server.order[:]))
     rest = lane.fix(on_n1("a", "b"))
     lane.join()
     assert begun == [[]]  # before the first binding
@@ -325,8 +327,30 @@ def test_the_rest_of_the_plan_is_without_what_went_first_and_what_could_not() ->
     assert world.server.order == ["a", "c"]
 
 
+def test_what_has_not_begun_when_the_search_has_decided_joins_the_rest_of_the_plan() -> None:
+    """A burst of one tenant's single pods does not hold up another's gang."""
+    world, decided = single("a", "b", "c"), threading.Event()
+
+    def carry_out(plan: BindingPlan, enough: Callable[[], str | None]) -> list[GangOutcome]:
+        first = world.carry_out(plan.batches[0])
+        assert decided.wait(_NEVER)
+        while enough() is None:
+            threading.Event().wait(0.001)
+        return [*first, *world.carry_out(*plan.batches[1:], gives_way=enough)]
+
+    lane = lane_of(world, carry_out)
+    assert lane.fix(on_n1("a", "b")) is not None
+    decided.set()
+    lane.hand_over()
+    assert [(gang.key.name, gang.state) for gang in lane.gangs] == [("a", GangState.BOUND)]
+    assert lane.changed() == set()
+    identities = snapshot_of(world.server.documents.values()).identities
+    plan = plan_bindings(world.instance, on_n1("a", "b", "c"), identities, lane.changed()).without(lane.plan)
+    assert [bind.pod.name for batch in plan.batches for bind in batch.bindings] == ["b", "c"]
+
+
 def test_an_error_of_the_lane_is_raised_where_it_is_waited_for() -> None:
-    def fail(_: BindingPlan) -> list[GangOutcome]:
+    def fail(*_: object) -> list[GangOutcome]:
         raise ClusterError("gone")
 
     lane = lane_of(single("a"), fail)
@@ -337,7 +361,7 @@ def test_an_error_of_the_lane_is_raised_where_it_is_waited_for() -> None:
 
 def test_nothing_goes_first_once_the_pass_is_to_end() -> None:
     world, over = single("a"), threading.Event()
-    lane = lane_of(world, lambda plan: world.carry_out(*plan.batches), is_over=over.is_set)
+    lane = lane_of(world, is_over=over.is_set)
     assert lane.enough() is None
     over.set()
     assert lane.fix(on_n1("a")) is None
