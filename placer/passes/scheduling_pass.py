@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from placer.answers.document import placement_document
+from placer.answers.reasons import LATE
 from placer.answers.solving import solve
 from placer.base.errors import ClusterError, NothingFound
 from placer.base.words import counted
@@ -574,7 +575,7 @@ def _decide(
     with _joined(done, lane), done.step("solve"):
         watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
         earlier = _earlier_answer(done)
-        if earlier is not None and earlier.verdict is Verdict.OPTIMAL:
+        if earlier is not None and earlier.verdict is Verdict.OPTIMAL and LATE not in earlier.reasons.values():
             done.result = replace(earlier, instance=instance)
         else:
             done.result = solve(
@@ -733,7 +734,7 @@ def _write_status(session: PassSession, done: Pass) -> None:
     with done.step("tell"):
         identities, gangs = read.snapshot.identities, done.bound.gangs
         news = status_news(
-            done.result,
+            _told_now(done, done.result),
             done.bound.plan,
             gangs,
             done.bound.overfull,
@@ -747,6 +748,13 @@ def _write_status(session: PassSession, done: Pass) -> None:
             return
         server, name = patient(session.client), options.scheduler_name
         done.report.status = write_news(server, name, news, options.status, session.stop.is_set, gates=options.gates)
+
+
+def _told_now(done: Pass, result: Result) -> Result:
+    """A decision without the reasons that gave way to new pods: objects say what they said until a pass has them."""
+    if done.loop.arrivals is None or not done.loop.arrivals.waiting:
+        return result
+    return replace(result, reasons={key: each for key, each in result.reasons.items() if each != LATE})
 
 
 def _write_controlled(session: PassSession, done: Pass) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -202,6 +203,17 @@ def test_what_the_greedy_proves_is_taken_before_reasons_are_sought(
     assert len(result.placement.bindings) == 4
 
 
+def test_reasons_are_not_sought_while_new_pods_wait() -> None:
+    instance = instance_of(node("n1", cpu=4), mine("p0", cpu=1), mine("huge", cpu=5))
+    taking = Taking(instance, "p0")
+    taking.end = ProcessEnd.KILLED
+    late = solve(instance, time_limit=20, workers=1, meanwhile=taking)
+    taking.end = None
+    found = solve(instance, time_limit=20, workers=1, meanwhile=taking)
+    assert [each.code for each in late.reasons.values()] == ["NotDecided"]
+    assert [each.code for each in found.reasons.values()] == ["InsufficientResources"]
+
+
 @pytest.mark.parametrize(
     ("end", "termination"),
     [(ProcessEnd.KILLED, Termination.TIME), (ProcessEnd.INTERRUPTED, Termination.INTERRUPTED)],
@@ -229,22 +241,24 @@ class Clock:
         return self.now
 
 
-def test_a_search_ends_for_what_comes_and_no_sooner_than_it_may() -> None:
+def test_searches_end_for_what_comes_for_five_times_as_long_as_one_did_not() -> None:
     clock = Clock()
     arrivals = Arrivals(clock)
     arrivals.came()
     arrivals.begin()  # what came before the pass is in it
-    clock.now += 50  # greedy
     assert not arrivals.end_search()
-    clock.now += 1.9
     arrivals.came()
-    assert not arrivals.end_search()
-    clock.now += 0.2
+    clock.now += 4
+    assert not arrivals.end_search()  # the first has all of its time
+    arrivals.begin()
+    clock.now += 19.9
+    assert not arrivals.end_search()  # nothing has come
+    arrivals.came()
     assert arrivals.end_search()
     arrivals.begin()
+    clock.now += 0.2
+    arrivals.came()
     assert not arrivals.end_search()
-    clock.now += 1_000
-    assert not arrivals.end_search()  # nothing has come
 
 
 def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision() -> None:
@@ -267,16 +281,18 @@ def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision()
     assert arrivals.end_bindings()
 
 
-def test_who_makes_pods_again_and_again_does_not_end_all_searches() -> None:
-    clock, ended = Clock(), []
-    arrivals = Arrivals(clock)
-    for _ in range(9):
+def test_who_makes_pods_again_and_again_leaves_searches_a_sixth_of_the_time() -> None:
+    clock, searched = Clock(), 0.0
+    arrivals, began = Arrivals(clock), clock.now
+    while clock.now < began + 600:
         arrivals.begin()
         arrivals.came()
-        arrivals.end_search()
-        clock.now += 5
-        ended.append(arrivals.end_search())
-    assert ended == [True, True, True, False, True, True, True, False, True]
+        clock.now += 1  # reading
+        start = clock.now
+        while not arrivals.end_search() and clock.now < start + 5:
+            clock.now += 0.1
+        searched += clock.now - start
+    assert 1 / 7 < searched / (clock.now - began) < 1 / 5
 
 
 # ------------------------------------------------------------------------------------------------------ the lane itself
@@ -387,10 +403,10 @@ class Seen(Double):
         return answer
 
 
-def passing(server: Double, stop: threading.Event, **changes: Any) -> Pass:
+def passing(server: Double, stop: threading.Event, arrivals: Arrivals | None = None, **changes: Any) -> Pass:
     """A pass of a loop at a double."""
     options = PassOptions(time_limit=None, workers=1, every=60.0, lease=LeaseOptions(renew_deadline=600, duration=900))
-    done = Pass(replace(options, **changes), LoopMemory(arrivals=Arrivals()))
+    done = Pass(replace(options, **changes), LoopMemory(arrivals=arrivals or Arrivals()))
     run_pass(PassSession(server, stop), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     return done
 
@@ -464,6 +480,24 @@ def test_what_was_bound_is_told_where_nothing_is_decided(
     with pytest.raises(ClusterError, match="broken"):
         run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     assert [gang.key.name for gang in done.bound.gangs] == ["small"]
+
+
+@pytest.mark.parametrize("came", [False, True])
+def test_objects_are_not_told_that_reasons_gave_way_to_new_pods(came: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass with all reasons comes soon; until then objects say what they said."""
+    arrivals, sought = Arrivals(), _SolveCall._reasons
+
+    def reasons(call: _SolveCall, *options: Any) -> Any:
+        if came:
+            arrivals.came()
+        return sought(call, *options)
+
+    monkeypatch.setattr(_SolveCall, "_reasons", reasons)
+    monkeypatch.setattr(arrivals, "_gives_way_until", math.inf)
+    server = Seen([node("n1", cpu=8), live_pod("small", cpu=1), live_pod("huge", cpu=9)])
+    done = passing(server, threading.Event(), arrivals)
+    assert server.bound == {"small": "n1"}
+    assert done.report.status.conditions == (0 if came else 1)
 
 
 def test_a_loop_waits_for_no_kubelet_and_a_pass_alone_does() -> None:

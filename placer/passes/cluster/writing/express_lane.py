@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrivals", "ExpressLane", "express"]
 
-#: Seconds that a search has whatever comes, and those that bindings have.
-_LEAST, _LEAST_BINDING = 2.0, 1.0
-#: Most searches in a row that end early: the next one has all of its time, or who makes pods ends all searches.
-_IN_A_ROW = 3
+#: Seconds that bindings have whatever comes.
+_LEAST_BINDING = 1.0
+#: How many times as long as a search that new pods waited for the next ones end at once for them; if all did, whoever
+#: makes pods could end every search.
+_GIVES_WAY = 5.0
 #: The reason to begin no more bindings of the lane.
 _DECIDED = "the search has decided"
 #: Most pairs of a node and a kind of waiting pod that are looked at: beyond it nothing goes before what ranks above it.
@@ -44,9 +45,8 @@ class Arrivals:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._came = threading.Event()
-        self._since: float | None = None
-        self._in_a_row = 0
-        self._ended = False
+        self._since: float | None = None  # of the search
+        self._whole, self._gives_way_until = True, -math.inf
         self._began, self._bindings_since = clock(), math.inf
 
     def came(self) -> None:
@@ -61,17 +61,17 @@ class Arrivals:
     def begin(self) -> None:
         """A pass begins: later pods may not be in it."""
         self._came.clear()
-        self._in_a_row = self._in_a_row + 1 if self._ended else 0
-        self._since, self._ended = None, False
+        self._since = None
         self._began, self._bindings_since = self._clock(), math.inf
 
     def end_search(self) -> bool:
-        """Whether the search of this pass ends now."""
+        """Whether the search of this pass ends now: pods wait, and not long ago another had all of its time."""
+        now = self._clock()
         if self._since is None:
-            self._since = self._clock()
-        whole = self._in_a_row >= _IN_A_ROW
-        self._ended |= not whole and self.waiting and self._clock() >= self._since + _LEAST
-        return self._ended
+            self._since, self._whole = now, now >= self._gives_way_until
+        if self._whole and self.waiting:
+            self._gives_way_until = now + _GIVES_WAY * (now - self._since)
+        return self.waiting and not self._whole
 
     def end_bindings(self) -> bool:
         """Whether no more gangs are begun in this pass: they had as long as the decision, or a second, and pods wait.
