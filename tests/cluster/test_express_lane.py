@@ -261,11 +261,11 @@ def test_searches_end_for_what_comes_for_five_times_as_long_as_one_did_not() -> 
     assert not arrivals.end_search()
 
 
-def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision() -> None:
+def test_bindings_give_way_to_what_comes_once_they_had_half_as_long_as_the_decision() -> None:
     clock = Clock()
     arrivals = Arrivals(clock)
     arrivals.begin()
-    clock.now += 3  # the decision
+    clock.now += 6  # the decision
     assert not arrivals.end_bindings()
     clock.now += 2.9
     arrivals.came()

@@ -74,13 +74,13 @@ class Arrivals:
         return self.waiting and not self._whole
 
     def end_bindings(self) -> bool:
-        """Whether no more gangs are begun in this pass: they had as long as the decision, or a second, and pods wait.
+        """Whether no more gangs begin in this pass: they had half as long as the decision, or a second, and pods wait.
 
-        Else one tenant's many bindings hold up everybody; half of the time at least is left for bindings.
+        Else one tenant's many bindings hold up everybody; a third of the time at least is left for bindings.
         """
         now = self._clock()
         self._bindings_since = min(self._bindings_since, now)
-        least = max(_LEAST_BINDING, self._bindings_since - self._began)
+        least = max(_LEAST_BINDING, (self._bindings_since - self._began) / 2)
         return self.waiting and now >= self._bindings_since + least
 
 
