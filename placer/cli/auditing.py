@@ -87,8 +87,9 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries if wide else filterfalse(_is_sound_pod, entries), key=_badness)
-    sound = len(entries) - len(worst)
+    judged = [each for each in entries if not each.late]
+    worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
+    sound = len(judged) - len(worst)
     shown = worst if wide else worst[:SHOWN]
     names = Column("group", _names([each.group for each in shown]), text=True, most=48)
     if shown:
@@ -112,9 +113,12 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
+    every = counted(len(entries), "group")
     late = sum(each.late for each in entries)
-    if late:
-        printing.console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+    unproved = sum(each.score is None and str(each.standing) == "MATCH" for each in entries)
+    for count, what in ((late, "not judged"), (unproved, "judged, but the best place was not proved")):
+        if count:
+            printing.console().print(f"{count:,} of {every}: {what} in time (--time-limit)")
 
 
 def _is_sound_pod(entry: AuditEntry) -> bool:

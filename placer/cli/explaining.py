@@ -462,9 +462,10 @@ def _where(fate: GroupFate) -> str:
 
 
 def _causes(found: Explanation) -> Iterator[str]:
-    if not found.corrections:
-        reason = f" ({found.reason.message})" if found.reason is not None else ""
-        yield f"  Why was not decided in time{reason}."
+    if not found.corrections and found.reason is not None and found.reason.code != "NotDecided":
+        yield f"  {found.reason.code}: {found.reason.message}."
+    elif not found.corrections:
+        yield "  Why was not decided in time (--time-limit)."
     for number, causes in enumerate(found.corrections):
         yield from _set(number, causes)
 

@@ -44,7 +44,8 @@ def next_step(
     if code in _HELD and not optional:
         return NextStepPart(command=shlex.join(["placer", "preempt", "--for", name, *source]), message=_SAYS)
     words = ["placer", "explain", "--group", name, *source]
-    return NextStepPart(command=shlex.join(words), message="says which change would admit it")
+    says = "decides it alone, with the whole time limit" if code == "NotDecided" else "says which change would admit it"
+    return NextStepPart(command=shlex.join(words), message=says)
 
 
 def priced(
