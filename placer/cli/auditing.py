@@ -174,8 +174,15 @@ def _number(value: int | None) -> str:
 
 
 def _looked_at(instance: Instance) -> str:
-    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
-    return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
+    pods, nodes = instance.pods.values(), instance.nodes.values()
+    left_out = {
+        "NUMA zones": any(node.numa is not None and node.numa.strict for node in nodes),
+        "rules about other pods": any(pod.neighbours for pod in pods),
+        "host ports": any(pod.host_ports for pod in pods),
+        "queues": any(queue.capability for queue in instance.queues.values()),
+    }
+    fewer = and_list(what for what, counts in left_out.items() if counts)
+    return f", by amounts and node labels ({fewer} may allow fewer pods)" if fewer else ""
 
 
 def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:

@@ -299,12 +299,35 @@ def test_what_else_a_pod_breaks_is_told_where_its_kubelet_is_not() -> None:
     assert "node selector a=b" in found["violations"][0]
 
 
-def test_zones_that_sums_do_not_look_at_are_told(tmp_path: Path, capsys: Capture) -> None:
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "a"}},
+}
+OPEN = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "said"),
+    [
+        ([node("a")], [guaranteed(6)], ""),
+        (numa_node("a", 4, 4), [guaranteed(6)], "NUMA zones may allow fewer pods"),
+        (
+            [node("a"), queue("q", {"cpu": 2})],
+            [pod("p", labels={"app": "a"}, spec={"containers": [OPEN], "topologySpreadConstraints": [SPREAD]})],
+            "rules about other pods, host ports and queues may allow fewer pods",
+        ),
+    ],
+)
+def test_rules_that_sums_do_not_look_at_are_told(
+    nodes: list[Document], pods: list[Document], said: str, tmp_path: Path, capsys: Capture
+) -> None:
     path = tmp_path / "cluster.json"
-    for nodes, said in ((numa_node("a", 4, 4), True), ([node("a")], False)):
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, guaranteed(6)]}))
-        assert main(["audit", str(path), "--sums"]) == 0
-        assert ("NUMA zones may hold fewer" in " ".join(capsys.readouterr().out.split())) is said
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
+    assert main(["audit", str(path), "--sums"]) == 0
+    title = capsys.readouterr().out.partition("Largest gang that still fits")[2].partition("of pods that")[0]
+    assert " ".join(title.split()) == (f", by amounts and node labels ({said})" if said else "")
 
 
 @pytest.mark.parametrize(("cluster", "words"), [([node("a1", cpu=8)], ()), (RACKS, ("tier", "leaves", "HyperNode"))])
