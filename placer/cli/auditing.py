@@ -9,6 +9,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from placer.base.table import Column, print_tables
+from placer.base.text import short_name
 from placer.base.words import and_list, counted, some
 from placer.cli import flags, printing
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
 NAMED = 3  #: groups that break one rule in one way, by name
+WIDEST = 253  #: characters of a name
 SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 
@@ -91,7 +93,9 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
     sound = len(judged) - len(worst)
     shown = worst if wide else worst[:SHOWN]
-    names = Column("group", _names([each.group for each in shown]), text=True, most=48)
+    called = _names([each.group for each in shown])
+    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
+    names = Column("group", cells, text=True, most=most)
     if shown:
         print_tables(terminal, names, _columns(shown))
     if sound:

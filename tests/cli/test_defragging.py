@@ -179,7 +179,10 @@ def test_nothing_is_moved_where_there_is_room(tmp_path: Path, capsys: Capture) -
     [
         (["--want", "4 x 8 x gpu @ 1"], "--want '4 x 8 x gpu @ 1': expected 'N x PODS x RESOURCES [@ TIER]', such as"),
         (["--want", "2x2"], "--want '2x2': expected 'N x PODS x RESOURCES [@ TIER]', such as"),
-        (["--want", "2 gangs"], "--want '2 gangs': found no such file, expected one, or 'N x PODS x RESOURCES [@ TIER]'"),
+        (
+            ["--want", "2 gangs"],
+            "--want '2 gangs': found no such file, expected one, or 'N x PODS x RESOURCES [@ TIER]'",
+        ),
         (["--want", "1 x 1 x cpu=many @ 1"], "cpu: found many, expected a quantity, such as 8 or 500m"),
         (["--want", "1 x 1 x cpu=-1 @ 1"], "cpu: found -1, expected a quantity"),
         (["--want", "1000 x 1000 x cpu=1 @ 1"], "found 1,000,000 pods, expected at most 100,000"),

@@ -128,6 +128,25 @@ def test_equal_reasons_share_a_line_with_a_count(tmp_path: Path, capsys: Capture
         assert "5 single pods of priority 100: the room went to higher priorities" in capsys.readouterr().out
 
 
+def test_few_single_pods_of_one_workload_share_a_line(tmp_path: Path, capsys: Capture) -> None:
+    gang = [pod_group("a", minMember=1), pod("a-0", group="a", cpu=9)]
+    path = written(tmp_path, node("n", cpu=4), *gang, *(pod(f"web-{number}", cpu=9) for number in range(2)))
+    for words, names in (([], ["web-0 +1", "a"]), (["-o", "wide"], ["web-0", "web-1", "a"])):
+        assert main(["queue", path, *words]) == 0
+        rows = re.findall(r"^default +(.+?)  +0 .*larger than any node$", capsys.readouterr().out, re.MULTILINE)
+        assert rows == names
+
+
+@pytest.mark.parametrize("command", ["queue", "audit", "solve"])
+def test_uuids_in_names_are_shortened_but_in_wide_tables(command: str, tmp_path: Path, capsys: Capture) -> None:
+    name = "train-6f1b2c3d-1111-2222-3333-0123456789ab"
+    there = "n" if command == "audit" else None
+    path = written(tmp_path, node("n", cpu=4), pod_group(name, minMember=1), pod("p", group=name, node=there, cpu=1))
+    for words, shown in (([], "train-6f1b2c3d...89ab"), (["-o", "wide"], name)):
+        assert main([command, path, *words]) == 0
+        assert re.search(rf"\b{re.escape(shown)}  ", capsys.readouterr().out)
+
+
 def test_every_reason_has_a_few_words() -> None:
     assert {*_WORDS} >= {*REASONS}
     assert all(3 <= len(words.split()) <= 6 for words in _WORDS.values())

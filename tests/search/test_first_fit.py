@@ -174,4 +174,6 @@ def test_reasons_that_the_objects_show_need_no_arrays(monkeypatch: pytest.Monkey
         "limited": "NotDecided",
         "gang": "GangIncomplete",
     }
-    assert stopped(result).startswith("stopped at the 0.01 s limit; no time was left for a search, and pods were placed")
+    assert stopped(result).startswith(
+        "stopped at the 0.01 s limit; no time was left for a search, and pods were placed"
+    )

@@ -52,7 +52,9 @@ def plain_reason(instance: Instance, group: Group, eligible: EligibleNodes) -> R
     if not _lacks(instance, group, fitting) or any(_limited(instance, key) for key in group.pending):
         return None  # or its queue would be the first reason
     pod = next(instance.pods[key] for key in group.pending if key not in fitting)
-    return Reason("InsufficientResources", f"no node that may take it is as large as a pod of {shape_text(pod.requests)}")
+    return Reason(
+        "InsufficientResources", f"no node that may take it is as large as a pod of {shape_text(pod.requests)}"
+    )
 
 
 def _lacks(instance: Instance, group: Group, keys: Sequence[Key]) -> bool:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placer.answers.document import QueueItem, ReasonPart
-from placer.base.text import legible
+from placer.base.text import legible, short_name
 from placer.base.words import NameList, Sentence, and_list, counted, some
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.gpus import gpus_in
@@ -208,16 +208,17 @@ class QueueLine:
 
     items: Sequence[QueueItem]
 
-    def cells(self, now: float) -> tuple[str, ...]:
-        """Its columns."""
+    def cells(self, now: float, *, whole: bool = False) -> tuple[str, ...]:
+        """Its columns; ``whole``: UUIDs are not shortened."""
         first = self.items[0]
+        name = first.name if whole else short_name(first.name)
         several = len(self.items) > 1
         nouns = {item.kind for item in self.items}
         noun = "single pod" if nouns == {"Pod"} else "group"
         said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
         return (
             _common([item.namespace for item in self.items]),
-            f"{first.name} +{len(self.items) - 1:,}" if several else first.name,
+            f"{name} +{len(self.items) - 1:,}" if several else name,
             str(first.priority),
             _common([item.queue or "-" for item in self.items]),
             f"{sum(item.pods for item in self.items):,}",
@@ -242,25 +243,25 @@ def _age(item: QueueItem, now: float) -> str:
 
 
 def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[QueueLine]:
-    """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each."""
-    found: dict[object, list[QueueItem]] = defaultdict(list)
-    for item in items:
-        found[item.priority, _kind(item)].append(item)
-    lines: dict[object, QueueLine] = {}
-    for item in items:
-        same = found[item.priority, _kind(item)]
-        if each or len(same) <= EQUAL:
-            lines[item.namespace, item.name, item.kind, id(item)] = QueueLine([item])
-        else:
-            lines.setdefault((item.priority, _kind(item)), QueueLine(same))
-    return list(lines.values())
+    """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each.
+
+    Few equal groups have a line each, but not single pods whose names differ in the end alone.
+    """
+    counts = Counter((item.priority, _kind(item)) for item in items)
+    lines: dict[object, list[QueueItem]] = defaultdict(list)
+    for at, item in enumerate(items):
+        many = counts[item.priority, _kind(item)] > EQUAL
+        stem = item.name.rpartition("-")[0] if item.kind == "Pod" else ""
+        alike = (item.priority, item.namespace, stem, item.words) if stem else at
+        lines[at if each else (item.priority, _kind(item)) if many else alike].append(item)
+    return [QueueLine(row) for row in lines.values()]
 
 
 def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
     """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
-    console.print(_table([line.cells(now) for line in shown]))
+    console.print(_table([line.cells(now, whole=wide) for line in shown]))
     if any(len(line.items) > 1 for line in shown):
         console.print("+N: so many more groups like it (-o wide lists each)")
     more = sum(len(line.items) for line in lines[len(shown) :])
