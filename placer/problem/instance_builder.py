@@ -40,6 +40,7 @@ from placer.problem.gangs import (
 )
 from placer.problem.instance import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
 from placer.problem.keys import GroupKey, Key
+from placer.problem.kueue_flavors import note_topologies
 from placer.problem.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.problem.neighbour_demand import (
     NeighboursPool,
@@ -417,6 +418,7 @@ def make_instance(
     )
     notices.note_all(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
+    note_topologies(objects, policy, findings)
     return replace(instance, findings=findings.all())
 
 
