@@ -29,6 +29,7 @@ RACKS: list[Document] = [
     hyper_node("b", 1, nodes=("b1", "b2")),
     hyper_node("s", 2, children=("a", "b")),
 ]
+SELECTING = (("plain", {}), ("picky", {"nodeSelector": {"a": "b"}}))
 SOFT, HARD = {"mode": "soft"}, {"mode": "hard", "highestTierAllowed": 1}
 
 
@@ -207,6 +208,13 @@ def test_every_case_made_by_hand_is_judged() -> None:
 def test_the_largest_gang_that_still_fits() -> None:
     found = largest_gangs(instance_of(*RACKS, *runs("x", "a1"), pod("w", gpu=8)))
     assert [(each.tier, each.pods, each.hyper_node) for each in found] == [(1, 2, "b"), (2, 3, "s"), (3, 3, None)]
+
+
+def test_pods_of_equal_requests_are_told_apart_by_their_selector() -> None:
+    found = largest_gangs(
+        instance_of(node("n", {"a": "b"}), *(pod(name, cpu=1, spec=spec) for name, spec in SELECTING))
+    )
+    assert sorted(each.words for each in found) == ["cpu 1", "cpu 1 on a=b"]
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:

@@ -23,7 +23,7 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Verdict
 from tests.problem.test_unread_kinds import TEMPLATE, custom
-from tests.support import Document, instance_of, node, pod, pod_group
+from tests.support import Document, instance_of, node, pod, pod_group, queue
 from tests.test_schemas import shipped
 
 Capture = pytest.CaptureFixture[str]
@@ -277,13 +277,15 @@ def test_a_cluster_is_read_where_no_instance_is_given(command: str, tmp_path: Pa
     assert "found INSTANCE with them" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("limits", [[node("n")], [node("n", cpu=64), queue("q", {"cpu": 8})]])
 def test_a_report_of_a_placement_has_the_words_of_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    limits: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The file has the message alone, in which the groups that got the room are names."""
     monkeypatch.chdir(tmp_path)
-    low, high = (pod(name, cpu=8, spec={"priority": at}) for name, at in (("low", 1), ("high", 9)))
-    path = written(tmp_path, node("n"), low, high)
+    asks = {"annotations": {"scheduling.volcano.sh/queue-name": "q"}}
+    low, high = (pod(name, cpu=8, spec={"priority": at}, **asks) for name, at in (("low", 1), ("high", 9)))
+    path = written(tmp_path, *limits, low, high)
     words = {each["name"]: each["words"] for each in asked(capsys, path)["items"]}
     assert words["low"] == "the room went to higher priorities"
     assert main(["solve", path, "-o", "placed.json", "--quiet"]) == 0

@@ -37,7 +37,7 @@ def next_step(
 ) -> NextStepPart:
     """The command that helps with a group that waits.
 
-    ``code``: its reason. ``source``: words of the input. ``optional``: nothing goes for its pods.
+    ``code``: its reason. ``source``: words of the input. ``optional``: nothing that goes helps.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"

@@ -41,6 +41,13 @@ _LATE = Reason("NotDecided", "no reason was found in time")
 HEADS = ("NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON")
 _NUMBERS = ("PRIORITY", "PODS", "GPUS")
 
+#: Words of groups for which nothing that goes makes room.
+NEVER = (NO_RESOURCE, TOO_LARGE, TOO_WIDE) = (
+    "no node offers its resource",
+    "larger than any node",
+    "never fits its tier",
+)
+
 #: Each reason in about four words.
 _WORDS: Mapping[str, str] = {
     "InvalidGroup": "its objects are invalid",
@@ -134,15 +141,15 @@ def _too_large(instance: Instance, group: Group, code: str) -> str:
     words = _larger_than_nodes(instance, group) if code == "InsufficientResources" else ""
     if words or code not in ("InsufficientResources", "TopologyTooNarrow"):
         return words
-    return "never fits its tier" if _larger_than_domains(instance, group) else ""
+    return TOO_WIDE if _larger_than_domains(instance, group) else ""
 
 
 def _larger_than_nodes(instance: Instance, group: Group) -> str:
     asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending if instance.nodes}
     if any(map(instance.unoffered, asked.values())):
-        return "no node offers its resource"
+        return NO_RESOURCE
     fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
-    return "" if fit else "larger than any node"
+    return "" if fit else TOO_LARGE
 
 
 def _larger_than_domains(instance: Instance, group: Group) -> bool:
@@ -163,7 +170,8 @@ def _most_nodes(instance: Instance, limit: int) -> int:
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
     if not isinstance(reason.text, Sentence):
-        named = re.findall(r"(\w+ \S+/\S+) \(", reason.text.partition("; the room went to ")[2])
+        _, *holders = re.split(r"; the room (?:in Queue \S+ )?went to ", reason.text)
+        named = re.findall(r"(\w+ \S+/\S+) \(", " ".join(holders))
         return [priorities[name] for name in named if name in priorities]
     lists = [part for part in reason.text.parts if isinstance(part, NameList) and part.noun == "group"]
     return [each.priority for part in lists for each in part.found]
