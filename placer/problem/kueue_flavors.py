@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -23,34 +24,18 @@ if TYPE_CHECKING:
 
 _HOST = "kubernetes.io/hostname"
 
-
-class _Flavor(msgspec.Struct, rename="camel"):
-    node_labels: dict[str, str] = {}
-    tolerations: tuple[TolerationEntry, ...] = ()
-
-
-class _Named(msgspec.Struct):
-    name: str
-
-
-class _ResourceGroup(msgspec.Struct, rename="camel"):
-    covered_resources: tuple[str, ...] = ()
-    flavors: tuple[_Named, ...] = ()
-
-
-class _ClusterQueue(msgspec.Struct, rename="camel"):
-    resource_groups: tuple[_ResourceGroup, ...] = ()
+#: Labels of nodes, and tolerations.
+_Added: TypeAlias = "tuple[Mapping[str, str], tuple[TolerationEntry, ...]]"
 
 
 def with_flavors(objects: Objects, blueprints: Iterable[Blueprint], findings: list[Finding]) -> Iterator[Blueprint]:
     """Add what Kueue would add to pods of its queues, as far as only one flavor is possible; else note that none is."""
     unknown = set[str]()
     for each in blueprints:
-        flavors = _flavors_of(objects.kueue, each)
-        if flavors is None:
+        added = _added_to(each, objects.kueue)
+        if added is None:
             unknown.add(f"{each.owner.kind} {each.owner.namespace}/{each.owner.name}")
-        labels = {key: value for flavor in flavors or () for key, value in flavor.node_labels.items()}
-        tolerations = tuple(added for flavor in flavors or () for added in flavor.tolerations)
+        labels, tolerations = added or ({}, ())
         selector = {**labels, **each.node_selector}
         yield replace(each, node_selector=selector, tolerations=(*each.tolerations, *tolerations))
     if unknown:
@@ -61,31 +46,34 @@ def with_flavors(objects: Objects, blueprints: Iterable[Blueprint], findings: li
         findings.append(Finding("UnsupportedKind", "ResourceFlavor.kueue.x-k8s.io", message))
 
 
-def _flavors_of(kueue: Mapping[tuple[str, str], Any], blueprint: Blueprint) -> list[_Flavor] | None:
+def _added_to(blueprint: Blueprint, kueue: Mapping[tuple[str, str], Any]) -> _Added | None:
     owner, spec = blueprint.owner, blueprint.template.spec
     queue = kueue_queue(owner.metadata.labels)
     if not queue or not blueprint.numbers:
-        return []
-    cluster = kueue.get(("LocalQueue", f"{owner.namespace}/{queue}"), {}).get("clusterQueue")
-    asked = pod_requests(spec, None).keys()
+        return {}, ()
+    asked, read = pod_requests(spec, None).keys(), msgspec.convert
     try:
-        groups = msgspec.convert(kueue[("ClusterQueue", cluster)], _ClusterQueue).resource_groups
-        used = [each for each in groups if not asked.isdisjoint(each.covered_resources)]
-        if any(len(each.flavors) != 1 for each in used):
-            return None
-        found = [msgspec.convert(kueue[("ResourceFlavor", each.flavors[0].name)], _Flavor) for each in used]
-    except (KeyError, msgspec.ValidationError):
+        cluster = kueue["LocalQueue", f"{owner.namespace}/{queue}"]["clusterQueue"]
+        groups = read(kueue["ClusterQueue", cluster]["resourceGroups"], list[dict[str, list[Any]]])
+        used = [each["flavors"] for each in groups if not asked.isdisjoint(each["coveredResources"])]
+        flavors = [kueue["ResourceFlavor", each["name"]] for (each,) in used]
+        labels = read([each.get("nodeLabels") or {} for each in flavors], list[dict[str, str]])
+        tolerations = read([each.get("tolerations") or () for each in flavors], list[tuple[TolerationEntry, ...]])
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError):  # absent, of another form, or not only one
         return None
+    added = {key: value for each in labels for key, value in each.items()}
     selected = spec.node_selector or {}
-    fits = all(selected.get(key, value) == value for flavor in found for key, value in flavor.node_labels.items())
-    return found if fits else None
+    differs = any(selected.get(key, value) != value for key, value in added.items())
+    return None if differs else (added, tuple(chain(*tolerations)))
 
 
 def note_topologies(objects: Objects, policy: Policy, findings: Findings) -> None:
     """Note the Topologies of Kueue, whose levels are the tree only by the Policy."""
     for (kind, name), spec in sorted(objects.kueue.items()):
-        levels = spec.get("levels") if kind == "Topology" else None
-        labels = [each.get("nodeLabel") for each in levels or () if isinstance(each, dict)]
+        levels = spec.get("levels")
+        labels = (
+            [each.get("nodeLabel") for each in levels if isinstance(each, dict)] if isinstance(levels, list) else []
+        )
         keys = tuple(str(each) for each in reversed(labels) if each and each != _HOST)
         if kind == "Topology" and (objects.hyper_nodes or keys != policy.topology_keys):
             instead = f"Policy `topologyKeys: [{', '.join(keys)}]` makes a tree of its levels" if keys else ""
