@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from placer.answers.audit import groups
 from placer.answers.audit.groups import Standing, _waiting_alone, _without_search, audit
 from placer.answers.audit.sums import largest_gangs
 from placer.base.deadline import Deadline
@@ -208,6 +209,22 @@ def test_every_case_made_by_hand_is_judged() -> None:
 def test_the_largest_gang_that_still_fits() -> None:
     found = largest_gangs(instance_of(*RACKS, *runs("x", "a1"), pod("w", gpu=8)))
     assert [(each.tier, each.pods, each.hyper_node) for each in found] == [(1, 2, "b"), (2, 3, "s"), (3, 3, None)]
+
+
+def test_groups_that_the_time_limit_left_open_are_counted(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cluster.json"
+    documents = [*RACKS, *runs("g", "a1", "b1", networkTopology=SOFT)]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    monkeypatch.setattr(groups, "SECONDS", 0.0)
+    assert main(["audit", str(path)]) == 0
+    assert "1 of 1 group: judged, but the best place was not proved in time (--time-limit)" in capsys.readouterr().out
+    monkeypatch.setattr(groups, "within", lambda _deadline, _work, late: late)
+    assert main(["audit", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 of 1 group: not judged in time (--time-limit)\n")
+    assert "UNOBSERVABLE" not in out
 
 
 def test_pods_of_equal_requests_are_told_apart_by_their_selector() -> None:
