@@ -52,11 +52,11 @@ class UnreadWorkload:
 
 def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadWorkload | None:
     """The fields that are looked at; None where the workload makes no pods any more."""
-    metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (part(document, key) for key in ("metadata", "spec", "status"))
     if metadata.get("deletionTimestamp") or _has_ended(status):
         return None
-    labels, annotations = (_texts(_part(metadata, key)) for key in ("labels", "annotations"))
-    suspended = spec.get("suspend") is True or _part(spec, "runPolicy").get("suspend") is True
+    labels, annotations = (_texts(part(metadata, key)) for key in ("labels", "annotations"))
+    suspended = spec.get("suspend") is True or part(spec, "runPolicy").get("suspend") is True
     names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
     return UnreadWorkload(group, kind, *names, suspended, labels, annotations)
 
@@ -66,15 +66,9 @@ def kueue_queue(labels: Mapping[str, str] | None) -> str:
     return next((labels[key] for key in KUEUE_QUEUES if labels.get(key)), "") if labels else ""
 
 
-def kueue_spec(namespace: str, kind: str, name: str, document: Mapping[str, Any]) -> tuple[tuple[str, str], Any]:
-    """An object by its kind and name, that of a LocalQueue with the namespace; and its spec."""
-    full = f"{namespace or 'default'}/{name}" if kind == "LocalQueue" else name
-    return (kind, full), _part(document, "spec")
-
-
 def extended_resource(device_class: Mapping[str, Any]) -> str:
     """Resource that a DeviceClass serves; empty: none."""
-    name = _part(device_class, "spec").get("extendedResourceName")
+    name = part(device_class, "spec").get("extendedResourceName")
     return name if isinstance(name, str) else ""
 
 
@@ -84,17 +78,18 @@ def _has_ended(status: Mapping[str, Any]) -> bool:
         if isinstance(each, dict) and str(each.get("type")).lower() in _ENDED and each.get("status") == "True":
             return True
     for *above, last in _STATES:
-        part = status
+        found = status
         for step in above:
-            part = _part(part, step)
-        if str(part.get(last)).lower() in _ENDED:
+            found = part(found, step)
+        if str(found.get(last)).lower() in _ENDED:
             return True
     return False
 
 
-def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = value.get(key)
-    return part if isinstance(part, dict) else {}
+def part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A mapping in another one; empty: there is none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:

@@ -26,14 +26,7 @@ from placer.kube.manifests.faults import MOST, Faults, path_text, wrongs
 from placer.kube.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject, split
 from placer.kube.manifests.syntax import Text
 from placer.kube.reader import Misfit
-from placer.kube.unread_kinds import (
-    KUEUE_KINDS,
-    WORKLOADS,
-    UnreadWorkload,
-    extended_resource,
-    kueue_spec,
-    read_workload,
-)
+from placer.kube.unread_kinds import KUEUE_KINDS, WORKLOADS, UnreadWorkload, extended_resource, part, read_workload
 
 if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
@@ -109,7 +102,7 @@ class Objects:
     """All objects of an instance, typed, in the order of the input.
 
     ``skipped``: ``apiVersion Kind`` of kinds that are not read, with counts; ``skipped_names``: at most 100,000.
-    ``device_resources``: those that a DeviceClass serves. ``kueue``: kind and name to the spec. ``sha256``: edits
+    ``device_resources``: those that a DeviceClass serves. ``kueue``: by kind and name. ``sha256``: edits
     included. ``unread``: objects that are skipped.
     """
 
@@ -296,7 +289,8 @@ class _Validation:
             elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
                 self._note_resource(raw, text)
             elif raw.group == "kueue.x-k8s.io" and raw.kind in KUEUE_KINDS and len(self._kueue) < _SKIPPED_NAMES:
-                self._kueue |= [kueue_spec(raw.namespace, raw.kind, raw.name, msgspec.json.decode(text))]
+                name = f"{raw.namespace or 'default'}/{raw.name}" if raw.kind == "LocalQueue" else raw.name
+                self._kueue[raw.kind, name] = part(msgspec.json.decode(text), "spec")
 
     def _note_workload(self, raw: RawObject, text: bytes) -> None:
         if len(self._workloads) < _SKIPPED_NAMES:
