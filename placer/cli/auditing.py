@@ -6,6 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import filterfalse
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from placer.base.table import Column, print_tables
@@ -89,15 +90,11 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if not entries:
         terminal.print(none, markup=False)
         return
-    judged = [each for each in entries if not each.late]
+    judged = filterfalse(attrgetter("late"), entries)
     worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
-    sound = len(judged) - len(worst)
+    sound = 0 if wide else sum(map(_is_sound_pod, entries))
     shown = worst if wide else worst[:SHOWN]
-    called = _names([each.group for each in shown])
-    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
-    names = Column("group", cells, text=True, most=most)
-    if shown:
-        print_tables(terminal, names, _columns(shown))
+    _print_table(shown, wide=wide)
     if sound:
         breaks = "breaks" if sound == 1 else "break"
         terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
@@ -105,6 +102,13 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if len(worst) > len(shown):
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
     _print_violations(shown)
+
+
+def _print_table(shown: Sequence[AuditEntry], *, wide: bool) -> None:
+    called = _names([each.group for each in shown])
+    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
+    if shown:
+        print_tables(printing.console(), Column("group", cells, text=True, most=most), _columns(shown))
 
 
 def _print_violations(shown: Sequence[AuditEntry]) -> None:

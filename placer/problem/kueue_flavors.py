@@ -5,7 +5,7 @@ Source: kueue ``pkg/podset`` and ``pkg/scheduler/flavorassigner``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -51,31 +51,41 @@ def _added_to(blueprint: Blueprint, kueue: Mapping[tuple[str, str], Any]) -> _Ad
     queue = kueue_queue(owner.metadata.labels)
     if not queue or not blueprint.numbers:
         return {}, ()
-    asked, read = pod_requests(spec, None).keys(), msgspec.convert
     try:
-        cluster = kueue["LocalQueue", f"{owner.namespace}/{queue}"]["clusterQueue"]
-        groups = read(kueue["ClusterQueue", cluster]["resourceGroups"], list[dict[str, list[Any]]])
-        used = [each["flavors"] for each in groups if not asked.isdisjoint(each["coveredResources"])]
-        flavors = [kueue["ResourceFlavor", each["name"]] for (each,) in used]
-        labels = read([each.get("nodeLabels") or {} for each in flavors], list[dict[str, str]])
-        tolerations = read([each.get("tolerations") or () for each in flavors], list[tuple[TolerationEntry, ...]])
+        labels, tolerations = _of_flavors(kueue, f"{owner.namespace}/{queue}", pod_requests(spec, None).keys())
     except (KeyError, TypeError, ValueError, msgspec.ValidationError):  # absent, of another form, or not only one
         return None
-    added = {key: value for each in labels for key, value in each.items()}
-    selected = spec.node_selector or {}
-    differs = any(selected.get(key, value) != value for key, value in added.items())
-    return None if differs else (added, tuple(chain(*tolerations)))
+    selected = {**labels, **(spec.node_selector or {})}
+    return (labels, tolerations) if labels.items() <= selected.items() else None
+
+
+def _of_flavors(kueue: Mapping[tuple[str, str], Any], queue: str, asked: Set[str]) -> _Added:
+    cluster = kueue["LocalQueue", queue]["clusterQueue"]
+    groups = msgspec.convert(kueue["ClusterQueue", cluster]["resourceGroups"], list[dict[str, list[Any]]])
+    used = [each["flavors"] for each in groups if not asked.isdisjoint(each["coveredResources"])]
+    flavors = [kueue["ResourceFlavor", each["name"]] for (each,) in used]
+    labels = msgspec.convert([each.get("nodeLabels") or {} for each in flavors], list[dict[str, str]])
+    added = [each.get("tolerations") or () for each in flavors]
+    tolerations = msgspec.convert(added, list[tuple[TolerationEntry, ...]])
+    return dict(chain(*(each.items() for each in labels))), tuple(chain(*tolerations))
 
 
 def note_topologies(objects: Objects, policy: Policy, findings: Findings) -> None:
     """Note the Topologies of Kueue, whose levels are the tree only by the Policy."""
     for (kind, name), spec in sorted(objects.kueue.items()):
-        levels = spec.get("levels")
-        labels = (
-            [each.get("nodeLabel") for each in levels if isinstance(each, dict)] if isinstance(levels, list) else []
-        )
-        keys = tuple(str(each) for each in reversed(labels) if each and each != _HOST)
-        if kind == "Topology" and (objects.hyper_nodes or keys != policy.topology_keys):
-            instead = f"Policy `topologyKeys: [{', '.join(keys)}]` makes a tree of its levels" if keys else ""
-            instead = "HyperNodes are the tree" if objects.hyper_nodes else instead or "it has no level above nodes"
-            findings.add("UnsupportedKind", f"Topology.kueue.x-k8s.io {name}", f"it is not read: {instead}")
+        keys = _topology_keys(spec) if kind == "Topology" else policy.topology_keys
+        if keys == policy.topology_keys and not (objects.hyper_nodes and kind == "Topology"):
+            continue
+        instead = f"Policy `topologyKeys: [{', '.join(keys)}]` makes a tree of its levels"
+        instead = "HyperNodes are the tree" if objects.hyper_nodes else instead
+        findings.add("UnsupportedKind", f"Topology.kueue.x-k8s.io {name}", f"it is not read: {instead}")
+
+
+def _topology_keys(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    levels = spec.get("levels")
+    labels = (
+        (each.get("nodeLabel") for each in reversed(levels) if isinstance(each, dict))
+        if isinstance(levels, list)
+        else ()
+    )
+    return tuple(str(each) for each in labels if each and each != _HOST)

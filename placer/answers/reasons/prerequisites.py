@@ -42,14 +42,15 @@ def _nowhere_or_closed(
 
 def plain_reason(instance: Instance, group: Group, eligible: EligibleNodes) -> Reason | None:
     """Why a group is never ready, or no node takes its pods, or is as large as they; None: none of these is so."""
-    reason = never_ready(instance, group, eligible)
-    if reason is not None:
-        return reason
+    return never_ready(instance, group, eligible) or _no_node_takes(instance, group, eligible)
+
+
+def _no_node_takes(instance: Instance, group: Group, eligible: EligibleNodes) -> Reason | None:
     somewhere = [key for key in group.pending if not eligible.nowhere(instance.pods[key])]
     if _lacks(instance, group, somewhere):
         return _nowhere(instance, group.pending, eligible)
     fitting = [key for key in group.pending if eligible.largest_takes(instance.pods[key])]
-    if not _lacks(instance, group, fitting) or any(_limited(instance, key) for key in group.pending):
+    if not _lacks(instance, group, fitting) or _limited(instance, group.pending):
         return None  # or its queue would be the first reason
     pod = next(instance.pods[key] for key in group.pending if key not in fitting)
     return Reason(
@@ -61,8 +62,8 @@ def _lacks(instance: Instance, group: Group, keys: Sequence[Key]) -> bool:
     return len(keys) < len(group.pending) and _missing(instance, group, keys) is not None
 
 
-def _limited(instance: Instance, key: Key) -> bool:
-    queues = instance.queue_path(instance.pods[key].queue)
+def _limited(instance: Instance, keys: Iterable[Key]) -> bool:
+    queues = {name for key in keys for name in instance.queue_path(instance.pods[key].queue)}
     return "C11" not in instance.policy.rules_off and any(instance.queues[name].capability for name in queues)
 
 

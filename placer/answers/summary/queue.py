@@ -220,20 +220,21 @@ class QueueLine:
         """Its columns; ``whole``: UUIDs are not shortened."""
         first = self.items[0]
         name = first.name if whole else short_name(first.name)
-        several = len(self.items) > 1
-        nouns = {item.kind for item in self.items}
-        noun = "single pod" if nouns == {"Pod"} else "group"
-        said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
+        others = len(self.items) - 1
         return (
             _common([item.namespace for item in self.items]),
-            f"{name} +{len(self.items) - 1:,}" if several else name,
+            f"{name} +{others:,}" if others else name,
             str(first.priority),
             _common([item.queue or "-" for item in self.items]),
             f"{sum(item.pods for item in self.items):,}",
             f"{sum(item.gpus for item in self.items):,}",
             _age(first, now),
-            said if several else first.words,
+            self._together(first) if others else first.words,
         )
+
+    def _together(self, first: QueueItem) -> str:
+        noun = "single pod" if {item.kind for item in self.items} == {"Pod"} else "group"
+        return f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
 
 
 def _common(words: Sequence[str]) -> str:

@@ -284,13 +284,16 @@ class _Validation:
             self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:
             self._check_words(raw)
-            if (raw.group, raw.kind) in WORKLOADS:
-                self._note_workload(raw, text)
-            elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
-                self._note_resource(raw, text)
-            elif raw.group == "kueue.x-k8s.io" and raw.kind in KUEUE_KINDS and len(self._kueue) < _SKIPPED_NAMES:
-                name = f"{raw.namespace or 'default'}/{raw.name}" if raw.kind == "LocalQueue" else raw.name
-                self._kueue[raw.kind, name] = part(msgspec.json.decode(text), "spec")
+            self._note(raw, text)
+
+    def _note(self, raw: RawObject, text: bytes) -> None:
+        if (raw.group, raw.kind) in WORKLOADS:
+            self._note_workload(raw, text)
+        elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
+            self._note_resource(raw, text)
+        elif raw.group == "kueue.x-k8s.io" and raw.kind in KUEUE_KINDS and len(self._kueue) < _SKIPPED_NAMES:
+            name = f"{raw.namespace or 'default'}/{raw.name}" if raw.kind == "LocalQueue" else raw.name
+            self._kueue[raw.kind, name] = part(msgspec.json.decode(text), "spec")
 
     def _note_workload(self, raw: RawObject, text: bytes) -> None:
         if len(self._workloads) < _SKIPPED_NAMES:
