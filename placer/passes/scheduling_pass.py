@@ -95,8 +95,6 @@ __all__ = [
     "PassReport",
     "PassSession",
     "ReadCluster",
-    "add_up",
-    "bind_also",
     "bind_placement",
     "end_pass",
     "keep_record",
@@ -389,7 +387,7 @@ def place_moved(session: PassSession, done: Pass, read: ReadCluster) -> None:
     placement = admitted(read.instance, [{key: node for unit in units for key, node in unit.items()}])
     placement = placement or admitted(read.instance, units[:_ONE_BY_ONE])
     if placement is not None:
-        bind_also(session, done, read, placement)
+        bind_placement(session, done, read, placement)
 
 
 def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
@@ -403,7 +401,11 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
 
 
 def bind_placement(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
-    """Bind a placement without disruption in the cluster as it was read last, and write the status."""
+    """Bind a placement without disruption in the cluster as it was read last, and write the status.
+
+    The outcome of earlier bindings is kept.
+    """
+    before = done.bound
     with CacheFeed(session.client) as feed:
         feed.open(read.snapshot)
         feed.fill(read.cache)
@@ -413,12 +415,6 @@ def bind_placement(session: PassSession, done: Pass, read: ReadCluster, placemen
             _bind(session, done, read)
         if done.elector.lost is None:
             _write_status(session, done)
-
-
-def bind_also(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
-    """Bind as :func:`bind_placement`, and keep the outcome of earlier bindings."""
-    before = done.bound
-    bind_placement(session, done, read, placement)
     add_up(done, before.plan, before.gangs)
 
 
