@@ -33,13 +33,12 @@ from placer.passes.cluster.planning.disruption_plan import (
 from placer.passes.cluster.planning.gang_outcome import GangState
 from placer.passes.cluster.planning.half_bound import in_turn as taking_turns
 from placer.passes.cluster.reading.client import server_time
-from placer.passes.cluster.reading.departures import Departures
 from placer.passes.cluster.reading.earlier_passes import RoomState
 from placer.passes.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod, shape
 from placer.passes.cluster.reading.snapshot import Identity
 from placer.passes.cluster.reading.watch import Watch, Watches
 from placer.passes.cluster.writing.breaker import patient
-from placer.passes.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
+from placer.passes.cluster.writing.making_room import Departures, evict_pods, evictions_refused, in_turn, nominate
 from placer.passes.cluster.writing.status_writer import write_evicted
 from placer.passes.scheduling_pass import (
     Pass,

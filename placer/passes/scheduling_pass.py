@@ -55,17 +55,18 @@ from placer.passes.cluster.reading.gang_record import (
 from placer.passes.cluster.reading.guards import Guards, guarded
 from placer.passes.cluster.reading.reflectors import Reflectors
 from placer.passes.cluster.reading.rejections import (
+    RejectedSince,
     cooling_nodes,
     failed_pods,
     kept_off,
     not_bound,
     of_ours,
     remembered,
+    unanswered_after,
     unsteady,
     waiting_workloads,
 )
 from placer.passes.cluster.reading.snapshot import Snapshot, take
-from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.passes.cluster.reading.views import Rejection, WorkloadKey
 from placer.passes.cluster.writing.breaker import Breaker, patient
 from placer.passes.cluster.writing.cache_feed import CacheFeed
@@ -76,8 +77,7 @@ from placer.passes.cluster.writing.lease import LeaderElector, LeaseOptions, NoE
 from placer.passes.cluster.writing.making_room import EvictionOptions
 from placer.passes.cluster.writing.plan_execution import BindingOptions, execute_plan, why_refused
 from placer.passes.cluster.writing.rolling_back import roll_back_in_turn
-from placer.passes.cluster.writing.status_writer import StatusOptions, StatusReport, status_news, write_news
-from placer.passes.cluster.writing.teller import Teller
+from placer.passes.cluster.writing.status_writer import StatusOptions, StatusReport, Teller, status_news, write_news
 from placer.passes.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.passes.saved_passes import SavedPasses
 from placer.problem import GroupKey, Instance, Key
