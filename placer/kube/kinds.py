@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from types import MappingProxyType
@@ -166,6 +166,18 @@ class Fields:
     def under(self, key: str) -> Fields | None:
         """The place below a key; None where there is no such field."""
         return self.names.get(key, self.values)
+
+    def at(self, steps: Iterable[str | int | None]) -> Fields | None:
+        """The place at the end of a way, if there is one; an index may be text, or None for any."""
+        here: Fields | None = self
+        for step in steps:
+            if here is None or here.open:
+                break
+            if isinstance(step, str) and not (here.is_list and step.isdecimal()):
+                here = here.under(step)
+            elif here.is_list:
+                here = Fields(here.names, here.values)
+        return here
 
 
 _OPEN = Fields(open=True)

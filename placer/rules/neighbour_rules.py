@@ -12,7 +12,7 @@ from itertools import chain, combinations, filterfalse
 from placer.problem import Key, Pod, PodState
 from placer.problem.findings import counted
 from placer.problem.keys import label_word
-from placer.problem.neighbours import AffinityTerm, DomainUnit, SpreadLimit
+from placer.problem.neighbours import AffinityTerm, SpreadLimit
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Violation
 from placer.problem.pod_index import by_domain, domain_of, owners_of_terms, pairs_apart
@@ -187,9 +187,9 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
 
     The amount is the number of pairs, one of them new, per domain.
     """
-    for (label, value), units in sorted(_exclusive_units(outcome).items()):
+    for (label, value), units in sorted(outcome.exclusive_units().items()):
         names = sorted(unit.name for unit in units)
-        pairs = sum(units[one] or units[other] for one, other in combinations(units, 2))
+        pairs = sum(not outcome.new.keys().isdisjoint((*one, *two)) for one, two in combinations(units.values(), 2))
         if pairs:
             domain = f"Domain {label}={label_word(value)}"
             message = (
@@ -211,12 +211,3 @@ def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
                 f"of other Jobs of JobSets: {count_of(pairs, 'pair')} too many"
             )
             yield Violation("C15", (domain, pod_name(min(both[0]))), pairs, message)
-
-
-def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:
-    found: dict[tuple[str, str], dict[DomainUnit, bool]] = defaultdict(dict)
-    for unit, domains in outcome.unit_places.items():
-        for value, pods in domains.items() if unit.exclusive else ():
-            if value is not None:
-                found[unit.topology_key, value][unit] = any(key in outcome.new for key in pods)
-    return found

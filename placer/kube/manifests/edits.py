@@ -192,7 +192,7 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
         place = place[key]
     _put(place, _key(place, steps, option), value)
     file = f"{raw.file} with {shown(option, 200)}"
-    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file, fits=False)
+    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file)
 
 
 def _put(place: Any, key: Any, value: Any) -> None:
@@ -252,11 +252,7 @@ def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
 
 
 def _is_list(info: KindInfo | None, steps: Sequence[str]) -> bool:
-    here: Fields | None = read_fields(info) if info is not None else None
-    for step in steps:
-        if here is None:
-            break
-        here = Fields(here.names, here.values) if here.is_list and step.isdecimal() else here.under(step)
+    here = read_fields(info).at(steps) if info is not None else None
     return here is not None and here.is_list
 
 
@@ -268,15 +264,7 @@ def _why(info: KindInfo, kind: str, above: Sequence[tuple[Steps, Fields]], rest:
         return f"nothing reads {path}; a key that has dots stands in brackets: {whole}"
     like = nearest(rest[0], above)
     words = f"; found like it: {path_text(like)}" if like else ""
-    if _is_known(info, (*place, rest[0])):
+    known = known_fields(info)
+    if known is not None and known.at((*place, rest[0])) is not None:
         return f"{path} is a field of {kind} that nothing reads, so it decides nothing{words}"
     return f"{path} is no field of {kind}{words}"
-
-
-def _is_known(info: KindInfo, steps: Steps) -> bool:
-    fields = known_fields(info)
-    for step in steps:
-        if fields is None or fields.open:
-            break
-        fields = fields if isinstance(step, int) else fields.under(step)
-    return fields is not None
