@@ -54,7 +54,10 @@ def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadW
     metadata, spec, status = (_part(document, key) for key in ("metadata", "spec", "status"))
     if metadata.get("deletionTimestamp") or _has_ended(status):
         return None
-    labels, annotations = (_texts(_part(metadata, key)) for key in ("labels", "annotations"))
+    labels, annotations = (
+        {name: value for name, value in _part(metadata, key).items() if isinstance(value, str)}
+        for key in ("labels", "annotations")
+    )
     suspended = spec.get("suspend") is True or _part(spec, "runPolicy").get("suspend") is True
     queue = next((labels[key] for key in KUEUE_QUEUES if key in labels), "")
     names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
@@ -84,10 +87,6 @@ def _has_ended(status: Mapping[str, Any]) -> bool:
 def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     part = value.get(key)
     return part if isinstance(part, dict) else {}
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.marks import NODE_GROUP, VOLCANO_NUMA
-from placer.kube.pod import Container, PodSpec
+from placer.kube.pod import Container, PodManifest, PodSpec
 from placer.problem.instance import HostPort
 from placer.problem.nodes import OS_LABEL, TOPOLOGY_POLICY, Constraints, NodeMark, Requirement, Term, Toleration
 from placer.problem.requests import is_sidecar
 
 if TYPE_CHECKING:
-    from placer.kube.pod import PodManifest
     from placer.kube.volcano import NodeGroups, QueueManifest
-    from placer.problem.nodes import NodeMark
 
 #: Each node is compared with every entry, so a huge object could keep a pass busy for minutes.
 _MOST_ENTRIES, MOST_VALUES = 200, 5_000

@@ -19,7 +19,7 @@ from placer.problem.eligibility import Requirements, label_requirements, matches
 from placer.problem.findings import Findings
 from placer.problem.instance import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.problem.keys import GroupKey, Key
-from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
+from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, MarkedGang, gangs_named, task_group
 from placer.problem.mark_gangs import VOLCANO as VOLCANO
 from placer.problem.pod_states import (
     JOB_SET,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         UpstreamSchedulingPolicy,
         WorkloadManifest,
     )
-    from placer.problem.mark_gangs import MarkedGang
     from placer.problem.queues import Priorities, Queues
     from placer.problem.tier_tree import TierNames
 
@@ -396,10 +395,6 @@ def _role(group: GroupKey | None, metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _counts(state: PodState | None, gang: Gang) -> bool:
-    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
-
-
 def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
     labels = pod.metadata.labels or {}
     for index, (requirements, keys) in enumerate(gang.splitters if counts else ()):
@@ -429,7 +424,7 @@ def call_roster(
             _note_stranger(key, group, gangs, findings)
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = _counts(state, gang)
+        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None

@@ -21,7 +21,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from placer.base.quantity import Resources, format_amount, from_nano
-from placer.kube.pod import TERMINAL_PHASES, Container, PodSpec, ResourceRequirements
+from placer.kube.pod import TERMINAL_PHASES, Container, PodManifest, PodSpec, ResourceRequirements
 from placer.problem.findings import Findings
 from placer.problem.nodes import Node
 from placer.problem.numa import (
@@ -44,7 +44,6 @@ from placer.problem.pod_states import bound_at
 from placer.problem.requests import container_requests, is_sidecar
 
 if TYPE_CHECKING:
-    from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
 
 FINDING_CODE: Final = "NumaZones"
@@ -502,14 +501,13 @@ def _pod_level(spec: PodSpec) -> bool:
 
 
 def _demand(spec: PodSpec) -> NumaDemand | None:
-    containers = tuple(NumaContainer(each.name or "", stage, _requests(each)) for each, stage in _containers(spec))
+    containers = tuple(
+        NumaContainer(each.name or "", stage, Resources.from_nano(dict(container_requests(each.resources))))
+        for each, stage in _containers(spec)
+    )
     demand = NumaDemand(qos_class(spec), containers, Resources.from_nano(spec.overhead or {}), _pod_level(spec))
     devices = any(is_device(name) for each in demand.containers for name in each.requests)
     return demand if demand.qos is Qos.GUARANTEED or devices else None
-
-
-def _requests(container: Container) -> Resources:
-    return Resources.from_nano(dict(container_requests(container.resources)))
 
 
 def _written(spec: PodSpec) -> object:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.base.codes import FindingCode
 from placer.base.quantity import NANO, Resources, format_amount, from_nano
-from placer.kube.base import LEFT_OUT, controller
+from placer.kube.base import LEFT_OUT, NamespacedObject, Quantities, controller
 from placer.kube.marks import (
     ANNOTATIONS_ONLY,
     KAI_GROUP,
@@ -26,7 +26,15 @@ from placer.problem.broken_rules import note_broken_rules
 from placer.problem.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Network
 from placer.problem.eligibility import avoided_groups
 from placer.problem.findings import Findings, counted
-from placer.problem.gangs import COSCHEDULING, GROUP_ANNOTATIONS, GROUP_LABELS, KAI, VOLCANO, note_misplaced_names
+from placer.problem.gangs import (
+    COSCHEDULING,
+    GROUP_ANNOTATIONS,
+    GROUP_LABELS,
+    KAI,
+    VOLCANO,
+    PodEntry,
+    note_misplaced_names,
+)
 from placer.problem.instance import Instance, PodState, Policy
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import VOLCANO_GANG, refusals_alone
@@ -44,9 +52,6 @@ from placer.problem.requests import pod_requests
 from placer.problem.unsupported import scheduled_jobs, undeclared_gang
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from placer.kube.base import NamespacedObject, Quantities
     from placer.kube.core import NodeManifest
     from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.manifests import Objects
@@ -55,7 +60,6 @@ if TYPE_CHECKING:
     from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.problem.expansion import Expansion
-    from placer.problem.gangs import PodEntry
 
 
 def note_all(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:

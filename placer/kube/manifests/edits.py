@@ -85,17 +85,13 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
         raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
     there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
     found = [index for index in there if matches(tests, _labels(raws[index]))]
-    _check_one_kind(map(raws.__getitem__, found), option)
+    kinds = sorted({f"{raws[index].kind.lower()}.{raws[index].group}".rstrip(".") for index in found})
+    if len(kinds) > 1:
+        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
     if not found:
         others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
-
-
-def _check_one_kind(raws: Iterable[RawObject], option: str) -> None:
-    kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
-    if len(kinds) > 1:
-        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
 
 
 _read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode
