@@ -18,10 +18,10 @@ from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 from placer.problem.queues import SYSTEM_PRIORITY
 
 if TYPE_CHECKING:
-    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.manifests import Objects
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
+    from placer.kube.scheduling import KaiPodGroupManifest
 
 WITHOUT_OWNER = "no controller would make it again"
 #: Protected under a Policy without a list of its own.

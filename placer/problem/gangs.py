@@ -34,10 +34,11 @@ from placer.problem.pod_states import (
 
 if TYPE_CHECKING:
     from placer.kube import volcano
-    from placer.kube.kai import KaiPodGroupManifest, KaiPodGroupSpec
     from placer.kube.pod import PodManifest, PodSpec, PodTemplateSpec
     from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.scheduling import (
+        KaiPodGroupManifest,
+        KaiPodGroupSpec,
         UpstreamPodGroupManifest,
         UpstreamSchedulingPolicy,
         WorkloadManifest,
@@ -125,7 +126,7 @@ class GangReader:
 
     def of_kai(self, written: KaiPodGroupManifest) -> Gang:
         """Read a PodGroup of KAI."""
-        from placer.kube.kai import KaiPodGroupSpec
+        from placer.kube.scheduling import KaiPodGroupSpec
 
         key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
         group = self._plain(key, spec.min_member or 0, created(written.metadata))

@@ -23,10 +23,10 @@ from placer.problem.keys import GroupKey, Key
 from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 
 if TYPE_CHECKING:
-    from placer.kube.job_sets import JobSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.pod import PodManifest
     from placer.kube.volcano import GangTopologySpec
+    from placer.kube.workload_sets import JobSetManifest
 
 T = TypeVar("T")
 

@@ -53,11 +53,11 @@ from placer.problem.unsupported import scheduled_jobs, undeclared_gang
 
 if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
-    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.manifests import Objects
     from placer.kube.manifests.validation import UnknownField
     from placer.kube.pod import PodManifest, ResourceRequirements
     from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
+    from placer.kube.scheduling import KaiPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.problem.expansion import Expansion
 
@@ -486,7 +486,7 @@ def note_managed_elsewhere(made: Expansion, findings: Findings) -> None:
 
 def _of_workload(owner: NamespacedObject) -> Iterator[tuple[str, str]]:
     from placer.kube.apps import JobSpec
-    from placer.kube.job_sets import JobSetSpec
+    from placer.kube.workload_sets import JobSetSpec
 
     spec = getattr(owner, "spec", None)
     if not isinstance(spec, JobSpec | JobSetSpec):

@@ -28,8 +28,8 @@ from placer.problem.unsupported import claimed
 
 if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, StatefulSetManifest
-    from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
     from placer.kube.manifests import Objects, UnreadObject
+    from placer.kube.workload_sets import LeaderWorkerSetManifest
     from placer.problem.expansion import Expansion
 
 #: Name of what stands for all objects of a kind.

@@ -13,15 +13,15 @@ from functools import cached_property
 
 from placer.kube.apps import JobManifest
 from placer.kube.base import Metadata, OwnerReference
-from placer.kube.job_sets import (
+from placer.kube.pod import TolerationEntry
+from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamScheduling
+from placer.kube.workload_sets import (
     JobSetManifest,
     JobSetScheduling,
     JobSetTargetScheduling,
+    LeaderWorkerSetManifest,
     ReplicatedJob,
 )
-from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
-from placer.kube.pod import TolerationEntry
-from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamScheduling
 from placer.problem.blueprints import Blueprint, Marks, job_blueprint, job_size, owner_reference, upstream_pod_group
 from placer.problem.findings import Finding
 from placer.problem.gangs import (

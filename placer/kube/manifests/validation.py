@@ -30,18 +30,8 @@ from placer.kube.reader import Misfit
 from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, extended_resource, read_workload
 
 if TYPE_CHECKING:
-    from placer.kube import apps, core, policy, scheduling, volcano
-    from placer.kube.core import PodDisruptionBudgetManifest
-    from placer.kube.job_sets import JobSetManifest
-    from placer.kube.kai import KaiPodGroupManifest
-    from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
+    from placer.kube import apps, core, policy, scheduler_plugins, scheduling, volcano, workload_sets
     from placer.kube.pod import PodManifest
-    from placer.kube.scheduler_plugins import (
-        AppGroupManifest,
-        CoschedulingPodGroupManifest,
-        NetworkTopologyManifest,
-        NodeResourceTopologyManifest,
-    )
 
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
@@ -120,18 +110,18 @@ class Objects:
     queues: tuple[volcano.QueueManifest, ...] = ()
     volcano_jobs: tuple[volcano.VolcanoJobManifest, ...] = ()
     hyper_nodes: tuple[volcano.HyperNodeManifest, ...] = ()
-    coscheduling_pod_groups: tuple[CoschedulingPodGroupManifest, ...] = ()
-    kai_pod_groups: tuple[KaiPodGroupManifest, ...] = ()
-    app_groups: tuple[AppGroupManifest, ...] = ()
-    network_topologies: tuple[NetworkTopologyManifest, ...] = ()
-    node_resource_topologies: tuple[NodeResourceTopologyManifest, ...] = ()
+    coscheduling_pod_groups: tuple[scheduler_plugins.CoschedulingPodGroupManifest, ...] = ()
+    kai_pod_groups: tuple[scheduling.KaiPodGroupManifest, ...] = ()
+    app_groups: tuple[scheduler_plugins.AppGroupManifest, ...] = ()
+    network_topologies: tuple[scheduler_plugins.NetworkTopologyManifest, ...] = ()
+    node_resource_topologies: tuple[scheduler_plugins.NodeResourceTopologyManifest, ...] = ()
     deployments: tuple[apps.DeploymentManifest, ...] = ()
     stateful_sets: tuple[apps.StatefulSetManifest, ...] = ()
     replica_sets: tuple[apps.ReplicaSetManifest, ...] = ()
     jobs: tuple[apps.JobManifest, ...] = ()
-    job_sets: tuple[JobSetManifest, ...] = ()
-    leader_worker_sets: tuple[LeaderWorkerSetManifest, ...] = ()
-    pod_disruption_budgets: tuple[PodDisruptionBudgetManifest, ...] = ()
+    job_sets: tuple[workload_sets.JobSetManifest, ...] = ()
+    leader_worker_sets: tuple[workload_sets.LeaderWorkerSetManifest, ...] = ()
+    pod_disruption_budgets: tuple[core.PodDisruptionBudgetManifest, ...] = ()
     policies: tuple[policy.PolicyManifest, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
