@@ -71,15 +71,8 @@ class VolumeNodeAffinity(Schema, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
-class ClaimReference(Schema, frozen=True, kw_only=True):
-    namespace: str | None = None
-    name: str | None = None
-    uid: str | None = None
-
-
 class PersistentVolumeSpec(Schema, frozen=True, kw_only=True):
     node_affinity: VolumeNodeAffinity | None = None
-    claim_ref: ClaimReference | None = None
 
 
 class PersistentVolumeManifest(ObjectBase, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from types import MappingProxyType
@@ -58,12 +58,9 @@ class KindInfo:
         return issubclass(schema_class(self.model), NamespacedObject)
 
     @cached_property
-    def _reader(self) -> SchemaReader[Any]:
-        return SchemaReader(self.model)
-
-    def read(self, text: bytes) -> Any:
-        """Read JSON text as an object of this kind; :class:`Misfit` has every fault of the object."""
-        return self._reader.read(text)
+    def read(self) -> Callable[[bytes], Any]:
+        """Reads JSON text as an object of this kind; :class:`Misfit` has every fault of the object."""
+        return SchemaReader[Any](self.model).read
 
 
 _CORE, _V1, _ALPHA, _BETA = ("",), ("v1",), ("v1alpha1",), ("v1beta1",)

@@ -13,7 +13,7 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from placer.base.quantity import Resources
-from placer.kube.base import Labels, Metadata, controller
+from placer.kube.base import Labels, LabelSelector, Metadata, controller
 from placer.kube.marks import KAI_GROUP, VOLCANO_TOPOLOGY_MODE
 from placer.problem.eligibility import Requirements, label_requirements, matches
 from placer.problem.findings import Findings
@@ -97,6 +97,9 @@ class GangReader:
         if len(asked) > _MOST_POLICIES:  # each pod is held against all of them
             most = f"at most {_MOST_POLICIES:,}"
             asked, invalid = (), f"spec.subGroupPolicy: found {len(asked):,} entries, expected {most}"
+        splitters = (
+            (label_requirements(each.label_selector or LabelSelector()), each.match_label_keys or ()) for each in asked
+        )
         for index, policy in enumerate(asked):
             read, wrong = self._policy(policy, f"spec.subGroupPolicy[{index}]", subject)
             policies.append(read)
@@ -113,7 +116,7 @@ class GangReader:
             inqueue=written.status is not None and written.status.phase == "Inqueue",
             invalid=invalid,
         )
-        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
+        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(splitters))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
         """Read a PodGroup of the coscheduling plugin."""
@@ -273,11 +276,6 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     """Volcano looks at no minimum of a role where minMember is below their sum."""
     roles = spec.min_task_member or {}
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
-
-
-def _splitter(policy: volcano.SubGroupPolicyEntry) -> tuple[Requirements, tuple[str, ...]]:
-    requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
-    return requirements, policy.match_label_keys or ()
 
 
 #: The older name comes second, as in Volcano.

@@ -49,7 +49,6 @@ from placer.problem.neighbour_demand import (
     too_many_neighbours,
     units_of_group,
 )
-from placer.problem.neighbours import DomainUnit
 from placer.problem.network_objects import (
     AppGroupMember,
     Application,
@@ -208,7 +207,8 @@ class _PodReader:
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
     def read(self, entry: PodEntry, kept: KeptPods | None = None) -> Pod:
-        group = self._group(entry)
+        known = entry.group in self.groups and entry.state is not PodState.NOMINATED
+        group = entry.group if known else None
         queue, node = self._queue(entry, group), self._node(entry)
         make = partial(self._made, entry, group, queue, node)
         if kept is None or any(claimed(entry.pod)):  # whether a claim can be had depends on other pods
@@ -227,7 +227,8 @@ class _PodReader:
         pod, state = entry.pod, entry.state
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
-        pending = state is PodState.PENDING
+        pending, gang = state is PodState.PENDING, self.gangs.get(group) if group is not None else None
+        units = units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
         app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         for wrong in too_many_neighbours(pod.spec) if not pending else ():
@@ -251,28 +252,26 @@ class _PodReader:
             workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
-            neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
+            neighbours=self.neighbours.of(pod, (*units, *pod_set_units(pod, self.own_leaders))),
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, self._priority(entry), group),
-            never_preempts=self._never_preempts(entry, group),
+            never_preempts=self._never_preempts(entry, gang),
             text_bytes=text_bytes(pod),
-            running_priority=self._running_priority(entry, group),
+            running_priority=self._running_priority(entry, group, gang),
         )
 
     def _priority(self, entry: PodEntry) -> int:
         return self.priorities.default if entry.stated is None else entry.stated
 
-    def _running_priority(self, entry: PodEntry, group: GroupKey | None) -> int | None:
+    def _running_priority(self, entry: PodEntry, group: GroupKey | None, gang: Gang | None) -> int | None:
         if group is None:
             return None
         own = self.groups[group].priority if entry.stated is None else entry.stated
-        gang = self.gangs.get(group)
         if self.class_decides and gang is not None and gang.priority is not None:
             own = max(own, gang.priority)
         return None if own == self._priority(entry) else own
 
-    def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
-        gang = self.gangs.get(group) if group is not None else None
+    def _never_preempts(self, entry: PodEntry, gang: Gang | None) -> bool:
         if gang is not None and gang.never_preempts is not None:
             return gang.never_preempts
         spec = entry.pod.spec
@@ -284,13 +283,6 @@ class _PodReader:
         if node is None and name is not None and entry.state is not None and entry.state.on_node:
             self.findings.missing(f"Node {name}", f"Pod {entry.key}")
         return name if node is None else node.name
-
-    def _group(self, entry: PodEntry) -> GroupKey | None:
-        return entry.group if entry.group in self.groups and entry.state is not PodState.NOMINATED else None
-
-    def _units(self, group: GroupKey | None) -> tuple[DomainUnit, ...]:
-        gang = self.gangs.get(group) if group is not None else None
-        return units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
 
     def _constraints(self, pod: PodManifest, queue: str | None) -> Constraints:
         label = pod_set_label(pod)

@@ -100,14 +100,18 @@ def read_numa(
     return found
 
 
+def _note(item: NodeResourceTopologyManifest, message: str, findings: Findings) -> None:
+    subject = f"NodeResourceTopology {item.name}"
+    findings.add(FINDING_CODE, subject, f"{subject}: {message}")
+
+
 class _TopologyReader:
     def __init__(self, item: NodeResourceTopologyManifest, findings: Findings) -> None:
         self.item, self.findings = item, findings
-        self.subject = f"NodeResourceTopology {item.name}"
         self.attributes = {each.name: each.value or "" for each in item.attributes or ()}
 
     def note(self, message: str) -> None:
-        self.findings.add(FINDING_CODE, self.subject, f"{self.subject}: {message}")
+        _note(self.item, message, self.findings)
 
     def settings(self) -> tuple[str, str]:
         attributes = self.attributes
@@ -323,9 +327,8 @@ def _not_counted(
         beyond = _last_bound(fingerprint, attributes.get(_METHOD), node, standing, ended)
         if beyond is not None:
             return beyond
-        message = f"its pod fingerprint {fingerprint} is not that of the pods on the node, nor of those bound earlier"
-        subject = f"NodeResourceTopology {item.name}"
-        findings.add(FINDING_CODE, subject, f"{subject}: {message}")
+        what = f"its pod fingerprint {fingerprint} is not that of the pods on the node, nor of those bound earlier"
+        _note(item, what, findings)
     written = max(_written_at(item, findings), default=inf)
     return [pod for pod in standing if pod.at > written]
 
@@ -341,9 +344,8 @@ def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[
             raise ValueError(written)
         return [*times, moment.timestamp()]
     except ValueError:
-        subject = f"NodeResourceTopology {item.name}"
         expected = "a time such as 2026-01-31T12:00:00Z"
-        findings.add(FINDING_CODE, subject, f"{subject}: annotation {UPDATED}: found {written}, expected {expected}")
+        _note(item, f"annotation {UPDATED}: found {written}, expected {expected}", findings)
         return times
 
 

@@ -50,7 +50,7 @@ class _Reading:
         told = ",".join(map(str, sizes))
         numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
         base = numbers[0] if len(numbers) == len(sizes) else 0
-        if not base or not all(_is_power(each, base) for each in numbers):
+        if not base or any(each % base or (each // base).bit_count() > 1 for each in numbers):
             self.fault(place, shown(told), "the size of a block, and then that times powers of two")
         elif sorted(set(numbers)) != numbers:
             self.fault(place, shown(told), "sizes that grow")
@@ -63,10 +63,6 @@ class _Reading:
         if self.faults:
             raise BadInstance(self.faults)
         return discover_switches([*self.records, *_joined(self.records, self.sizes)], self.source)
-
-
-def _is_power(size: int, base: int) -> bool:
-    return size % base == 0 and (size // base) & (size // base - 1) == 0
 
 
 def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[SwitchRecord]:
