@@ -136,8 +136,8 @@ NEUTRAL: Mapping[str, str] = {
     ),
     "PersistentVolumeClaimVolumeSource": "readOnly",
     "PersistentVolumeSpec": (
-        "accessModes awsElasticBlockStore azureDisk azureFile capacity cephfs cinder csi fc flexVolume flocker "
-        "gcePersistentDisk glusterfs hostPath iscsi local mountOptions nfs persistentVolumeReclaimPolicy "
+        "accessModes awsElasticBlockStore azureDisk azureFile capacity cephfs cinder claimRef csi fc flexVolume "
+        "flocker gcePersistentDisk glusterfs hostPath iscsi local mountOptions nfs persistentVolumeReclaimPolicy "
         "photonPersistentDisk portworxVolume quobyte rbd scaleIO storageClassName storageos volumeAttributesClassName "
         "volumeMode vsphereVolume"
     ),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Literal
 
 from placer.kube.base import (
     Condition,
@@ -14,6 +12,7 @@ from placer.kube.base import (
     NodeSelector,
     ObjectBase,
     Phase,
+    Priority,
     Problem,
     Quantities,
     Schema,
@@ -80,7 +79,7 @@ class PersistentVolumeManifest(ObjectBase, frozen=True, kw_only=True):
 
 
 class PriorityClassManifest(ObjectBase, frozen=True, kw_only=True):
-    value: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+    value: Priority
     global_default: bool | None = None
     preemption_policy: str | None = None
 

@@ -59,7 +59,7 @@ class KindInfo:
 
     @cached_property
     def read(self) -> Callable[[bytes], Any]:
-        """Reads JSON text as an object of this kind; :class:`Misfit` has every fault of the object."""
+        """Reads JSON text as such an object; :class:`Misfit` has every fault."""
         return SchemaReader[Any](self.model).read
 
 
@@ -165,7 +165,7 @@ class Fields:
         return self.names.get(key, self.values)
 
     def at(self, steps: Iterable[str | int | None]) -> Fields | None:
-        """The place at the end of a way, if there is one; an index may be text, or None for any."""
+        """The place that steps lead to; an index may be text, or None for any."""
         here: Fields | None = self
         for step in steps:
             if here is None or here.open:

@@ -1,4 +1,4 @@
-"""scheduling.k8s.io PodGroup and Workload (KEP-4671), and scheduling.run.ai PodGroup: gangs of Kubernetes and of KAI.
+"""scheduling.k8s.io PodGroup and Workload (KEP-4671), and scheduling.run.ai PodGroup: gangs of both.
 
 In v1alpha1 (1.35) there is no PodGroup of Kubernetes: pods name a Workload, one of its pod groups and a key. Source:
 KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``.
@@ -6,11 +6,7 @@ KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Meta
-
-from placer.kube.base import Count, Name, Positive, Present, Schema, Specified
+from placer.kube.base import Count, Name, Positive, Present, Priority, Schema, Specified
 
 
 class GangPolicy(Schema, frozen=True, kw_only=True):
@@ -50,7 +46,7 @@ class DisruptionMode(Schema, frozen=True, kw_only=True):
 
 class UpstreamPodGroupSpec(UpstreamScheduling, frozen=True, kw_only=True):
     priority_class_name: str | None = None
-    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    priority: Priority | None = None
     preemption_policy: str | None = None
     disruption_mode: str | DisruptionMode | None = None
     parent_composite_pod_group_name: str | None = None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from placer.kube.apps import ClaimTemplate, JobSpec
+from placer.kube.apps import ClaimTemplate, JobSpec, JobStatus
 from placer.kube.base import (
-    Condition,
     Count,
     MaybeNamed,
     Name,
@@ -90,8 +89,7 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
     volume_claim_policies: tuple[VolumeClaimPolicy, ...] | None = None
 
 
-class JobSetStatus(Schema, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] | None = None
+class JobSetStatus(JobStatus, frozen=True, kw_only=True):
     restarts: Count | None = None
 
 

@@ -29,11 +29,7 @@ Requirements = tuple[Requirement, ...]
 def label_requirements(selector: LabelSelector) -> Requirements:
     """Sorted requirements of a label selector; an empty one takes everything."""
     labels = (Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items())
-    expressions = (
-        _requirement(expression.key, expression.operator, expression.values)
-        for expression in selector.match_expressions or ()
-    )
-    return tuple(sorted({*labels, *expressions}))
+    return tuple(sorted({*labels, *_requirements(selector.match_expressions)}))
 
 
 def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
@@ -46,20 +42,17 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
     return tuple(
         sorted(
             {
-                Term(_node_requirements(term.match_expressions), _node_requirements(term.match_fields))
+                Term(_requirements(term.match_expressions), _requirements(term.match_fields))
                 for term in selector.node_selector_terms
             }
         )
     )
 
 
-def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:
-    return tuple(sorted({_requirement(each.key, each.operator, each.values) for each in expressions or ()}))
-
-
-def _requirement(key: str, operator: str, values: tuple[str, ...] | None) -> Requirement:
-    ordered = sorted(values or ())  # before equal ones go: a set would shuffle what most lists have in order
-    return Requirement(key, operator, tuple(dict.fromkeys(ordered)))
+def _requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:
+    # Sorted before equal ones go: a set would shuffle what most lists have in order.
+    values = ((each, tuple(dict.fromkeys(sorted(each.values or ())))) for each in expressions or ())
+    return tuple(sorted({Requirement(each.key, each.operator, ordered) for each, ordered in values}))
 
 
 class ConstraintsPool:

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.scheduling import UpstreamPodGroupManifest
-    from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
+    from placer.kube.volcano import (
+        PartitionPolicy,
+        PodGroupManifest,
+        SubGroupPolicyEntry,
+        TaskEntry,
+        VolcanoJobManifest,
+    )
 
 TASK = "volcano.sh/task-spec"
 PARTITION = "volcano.sh/partition-id"
@@ -79,9 +85,8 @@ def _volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     spec, metadata = job.spec, job.metadata
     tasks = list(enumerate(spec.tasks or ()))
     minimums = {_task_name(index, task): _task_minimum(task) for index, task in tasks}
-    policies = tuple(
-        _partition_policy(_task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
-    )
+    named = ((_task_name(index, task), task.partition_policy) for index, task in tasks)
+    policies = tuple(_partition_policy(name, partitions) for name, partitions in named if partitions is not None)
     return PodGroupManifest(
         api_version="scheduling.volcano.sh/v1beta1",
         kind="PodGroup",
@@ -104,11 +109,9 @@ def _volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     )
 
 
-def _partition_policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
+def _partition_policy(name: str, partitions: PartitionPolicy) -> SubGroupPolicyEntry:
     from placer.kube.volcano import SubGroupPolicyEntry
 
-    partitions = task.partition_policy
-    assert partitions is not None
     return SubGroupPolicyEntry(
         name=name,
         network_topology=partitions.network_topology,

@@ -168,7 +168,7 @@ class Outcome:
         return found
 
     def exclusive_units(self) -> Mapping[tuple[str, str], Mapping[DomainUnit, list[Key]]]:
-        """Label and domain to the exclusive units there, each with its running pods (C15)."""
+        """Label and domain to exclusive units and their running pods (C15)."""
         found: dict[tuple[str, str], dict[DomainUnit, list[Key]]] = defaultdict(dict)
         for unit, places in self.unit_places.items():
             for value, pods in places.items() if unit.exclusive else ():

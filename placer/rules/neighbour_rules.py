@@ -92,8 +92,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
             there, meant = domains[value], means[value]
-            pairs = pairs_apart(there, meant)
-            pairs -= pairs_apart(_old(outcome, there), _old(outcome, meant))
+            pairs = _new_pairs(outcome, there, meant)
             if pairs:
                 where = f"{term.topology_key}={label_word(value)}"
                 others = counted({pod_name(key) for key in meant})
@@ -119,8 +118,8 @@ def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]
             yield term, by_domain(nodes, term.topology_key, owners, outcome.node_of), meanings[place]
 
 
-def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
-    return [key for key in keys if key not in outcome.new]
+def _new_pairs(outcome: Outcome, one: Sequence[Key], two: Sequence[Key]) -> int:
+    return pairs_apart(one, two) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in (one, two)))
 
 
 def spread(outcome: Outcome) -> Iterator[Violation]:
@@ -202,7 +201,7 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
 
 def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
     for (label, value), both in sorted(outcome.job_places().items()):
-        pairs = pairs_apart(*both) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in both))
+        pairs = _new_pairs(outcome, *both)
         if pairs:
             domain = f"Domain {label}={value}"
             alone, others = (counted(set(map(pod_name, keys))) for keys in both)

@@ -1,8 +1,8 @@
 """Texts to single objects, each with its own slice of JSON text.
 
-Only the header of an object is read here. Its shape, a parser that knows every field of the kind and makes a value of
-none, tells quickly whether an object has only known fields. YAML takes a hundred times as long as JSON, so a text that
-is wrong all over is read only as far as faults are reported.
+Only the header of an object is read. Its shape, a parser that makes a value of no field of the kind, tells quickly
+whether it has only known fields. YAML takes a hundred times as long as JSON, so a text that is wrong all over is read
+only as far as faults are reported.
 """
 
 from __future__ import annotations

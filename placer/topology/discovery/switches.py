@@ -67,7 +67,7 @@ def tree_from(
     records: Mapping[str, SwitchRecord] | None = None,
     tiers: Mapping[str, int] = MappingProxyType({}),
 ) -> TopologyTree:
-    """Make a tree of domains that have one parent at most, each before its parent, one above what is below it."""
+    """Make a tree of domains that have one parent at most, each before its parent."""
     parents = {child: name for name, (_, below) in domains.items() for child in below}
     tiers = dict(tiers)
     for name, (_, below) in domains.items():
