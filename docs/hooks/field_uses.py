@@ -126,7 +126,6 @@ NEUTRAL: Mapping[str, str] = {
         "annotations clusterName creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers "
         "generateName generation labels managedFields name namespace ownerReferences resourceVersion selfLink uid"
     ),
-    "ObjectReference": "apiVersion fieldPath kind resourceVersion",
     "OwnerReference": "blockOwnerDeletion",
     "PersistentVolume": "status",
     "PersistentVolumeClaim": "apiVersion kind spec status",

@@ -146,7 +146,7 @@ def _links(outcome: Outcome) -> Broken:
     if network is None:
         return
     for link, amount in sorted(outcome.traffic().items()):
-        room = network.capacity(link)
+        room = network.capacities.get(link)
         if room is not None and amount > room:
             message = f"bound pods use {amount} bit/s of the {link}, whose bandwidthCapacity is {room}"
             yield f"NetworkTopology {network.topology}", message
