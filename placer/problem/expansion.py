@@ -29,6 +29,7 @@ from placer.problem.blueprints import (
 )
 from placer.problem.eligibility import label_requirements, matches
 from placer.problem.findings import Finding
+from placer.problem.kueue_flavors import with_flavors
 from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS, Maker
 
 if TYPE_CHECKING:
@@ -332,7 +333,8 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     wanted = [each for each in alive if not only_added or objects.is_added(each.workload)]
     chosen = _without_pods(objects, wanted)
     findings = [finding for each in chosen for finding in each.findings]
-    blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
+    settled = _settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings)
+    blueprints = tuple(with_flavors(objects, settled, findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
     known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
     upstream = (group for each in chosen for group in each.upstream_pod_groups)
