@@ -553,7 +553,7 @@ class _Strays:
         self._walked += 1
         if self._walked == self._enough:
             self._enough *= 2
-            self._shape = ObjectShape(fields, self._found)
+            self._shape = ObjectShape(fields, filter(None, self._found))
         return places
 
     def _stray(self, raw: RawObject, steps: Steps, place: Place, like: str) -> UnknownField:
