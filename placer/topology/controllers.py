@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from placer.kube.apps import ReplicaSetManifest
 from placer.kube.core import ConfigMapManifest
 from placer.kube.pod import PodManifest
-from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupStatus
+from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupStatus, AppGroupWorkload
 from placer.problem import Finding, Instance, Key, Link, Network, Node, Spread
 from placer.problem.communication import REGION, REGION_LABEL, ZONE, ZONE_LABEL
 from placer.problem.findings import Findings
@@ -97,10 +95,18 @@ def _topology_order(app_group: AppGroupManifest) -> list[Document]:
     listed = (app_group.spec.workloads if app_group.spec is not None else None) or ()
     called = [each.workload for one in listed for each in one.dependencies or ()]
     references = {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
-    return [
-        {"workload": msgspec.to_builtins(references[name]), "index": index}
-        for name, index in sorted(found.indices.items())
-    ]
+    return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
+
+
+def _document(workload: AppGroupWorkload) -> Document:
+    fields = {
+        "kind": workload.kind,
+        "apiVersion": workload.api_version,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "selector": workload.selector,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
