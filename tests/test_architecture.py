@@ -42,7 +42,7 @@ ROOMS = {
     "ortools": ("base.linear", "search.exact", "search.decomposed"),
     "pulp": ("search.milp",),
     "highspy": ("search.milp", "base.linear"),
-    "networkx": ("problem", "passes.cluster.planning"),
+    "networkx": ("problem", "topology.discovery", "passes.cluster.planning"),
     "pydantic": ("lab.sweep",),
     "pydantic_core": ("kube.reader", "kube.manifests.faults"),
     "msgspec": ("kube", "problem", "passes", "answers.document", "answers.report", "lab.sweep"),

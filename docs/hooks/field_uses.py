@@ -126,7 +126,6 @@ NEUTRAL: Mapping[str, str] = {
         "annotations clusterName creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers "
         "generateName generation labels managedFields name namespace ownerReferences resourceVersion selfLink uid"
     ),
-    "ObjectReference": "apiVersion fieldPath kind resourceVersion",
     "OwnerReference": "blockOwnerDeletion",
     "PersistentVolume": "status",
     "PersistentVolumeClaim": "apiVersion kind spec status",
@@ -136,8 +135,8 @@ NEUTRAL: Mapping[str, str] = {
     ),
     "PersistentVolumeClaimVolumeSource": "readOnly",
     "PersistentVolumeSpec": (
-        "accessModes awsElasticBlockStore azureDisk azureFile capacity cephfs cinder csi fc flexVolume flocker "
-        "gcePersistentDisk glusterfs hostPath iscsi local mountOptions nfs persistentVolumeReclaimPolicy "
+        "accessModes awsElasticBlockStore azureDisk azureFile capacity cephfs cinder claimRef csi fc flexVolume "
+        "flocker gcePersistentDisk glusterfs hostPath iscsi local mountOptions nfs persistentVolumeReclaimPolicy "
         "photonPersistentDisk portworxVolume quobyte rbd scaleIO storageClassName storageos volumeAttributesClassName "
         "volumeMode vsphereVolume"
     ),

@@ -208,9 +208,9 @@ class _NetworkReader:
         for row, origin in enumerate(names):
             for column, destination in enumerate(names):
                 link = self.network.link(origin, destination)
-                if link is not None and self.network.capacity(link) is not None:
+                if link is not None and link in self.network.capacities:
                     found[row, column] = number.setdefault(link, len(number))
-        room = tuple(max(0, (self.network.capacity(link) or 0) - used[link]) for link in number)
+        room = tuple(max(0, self.network.capacities[link] - used[link]) for link in number)
         return found, room
 
     def _used(self) -> Counter[Link]:

@@ -103,6 +103,7 @@ Quantities = dict[str, Quantity]
 Labels = dict[str, str]
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, Meta(ge=1, lt=2**31)]
+Priority = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 Time = Annotated[datetime, Meta(tz=True)]
 

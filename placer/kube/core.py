@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Literal
 
 from placer.kube.base import (
     Condition,
@@ -14,6 +12,7 @@ from placer.kube.base import (
     NodeSelector,
     ObjectBase,
     Phase,
+    Priority,
     Problem,
     Quantities,
     Schema,
@@ -71,15 +70,8 @@ class VolumeNodeAffinity(Schema, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
-class ClaimReference(Schema, frozen=True, kw_only=True):
-    namespace: str | None = None
-    name: str | None = None
-    uid: str | None = None
-
-
 class PersistentVolumeSpec(Schema, frozen=True, kw_only=True):
     node_affinity: VolumeNodeAffinity | None = None
-    claim_ref: ClaimReference | None = None
 
 
 class PersistentVolumeManifest(ObjectBase, frozen=True, kw_only=True):
@@ -87,7 +79,7 @@ class PersistentVolumeManifest(ObjectBase, frozen=True, kw_only=True):
 
 
 class PriorityClassManifest(ObjectBase, frozen=True, kw_only=True):
-    value: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+    value: Priority
     global_default: bool | None = None
     preemption_policy: str | None = None
 

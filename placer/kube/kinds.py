@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from types import MappingProxyType
@@ -58,12 +58,9 @@ class KindInfo:
         return issubclass(schema_class(self.model), NamespacedObject)
 
     @cached_property
-    def _reader(self) -> SchemaReader[Any]:
-        return SchemaReader(self.model)
-
-    def read(self, text: bytes) -> Any:
-        """Read JSON text as an object of this kind; :class:`Misfit` has every fault of the object."""
-        return self._reader.read(text)
+    def read(self) -> Callable[[bytes], Any]:
+        """Reads JSON text as such an object; :class:`Misfit` has every fault."""
+        return SchemaReader[Any](self.model).read
 
 
 _CORE, _V1, _ALPHA, _BETA = ("",), ("v1",), ("v1alpha1",), ("v1beta1",)
@@ -101,7 +98,7 @@ _ALL = (
         skips_versions=True,
     ),
     KindInfo("upstream_pod_groups", "PodGroup", _SCHEDULING, _SINCE_2, "scheduling.Upstream", skips_versions=True),
-    KindInfo("kai_pod_groups", "PodGroup", _KAI, ("v2alpha2",), "kai.Kai", ("pg",), skips_versions=True),
+    KindInfo("kai_pod_groups", "PodGroup", _KAI, ("v2alpha2",), "scheduling.Kai", ("pg",), skips_versions=True),
     KindInfo("workloads", "Workload", _SCHEDULING, (*_ALPHA, *_SINCE_2), "scheduling", skips_versions=True),
     KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, "scheduler_plugins", ("ag",)),
     KindInfo("network_topologies", "NetworkTopology", _NETWORK, _ALPHA, "scheduler_plugins", ("nt",)),
@@ -117,8 +114,8 @@ _ALL = (
     KindInfo("stateful_sets", "StatefulSet", _APPS, _V1, "apps", ("sts",), keeps_text=True),
     KindInfo("replica_sets", "ReplicaSet", _APPS, _V1, "apps", ("rs",)),
     KindInfo("jobs", "Job", ("batch",), _V1, "apps", keeps_text=True),
-    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "job_sets", keeps_text=True),
-    KindInfo("leader_worker_sets", "LeaderWorkerSet", _LWS, _V1, "leader_worker_sets", ("lws",), keeps_text=True),
+    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "workload_sets", keeps_text=True),
+    KindInfo("leader_worker_sets", "LeaderWorkerSet", _LWS, _V1, "workload_sets", ("lws",), keeps_text=True),
     KindInfo("pod_disruption_budgets", "PodDisruptionBudget", ("policy",), _V1, "core", ("pdb",)),
     KindInfo("policies", "Policy", ("placer.dev",), _ALPHA, "policy"),
 )
@@ -166,6 +163,18 @@ class Fields:
     def under(self, key: str) -> Fields | None:
         """The place below a key; None where there is no such field."""
         return self.names.get(key, self.values)
+
+    def at(self, steps: Iterable[str | int | None]) -> Fields | None:
+        """The place that steps lead to; an index may be text, or None for any."""
+        here: Fields | None = self
+        for step in steps:
+            if here is None or here.open:
+                break
+            if isinstance(step, str) and not (here.is_list and step.isdecimal()):
+                here = here.under(step)
+            elif here.is_list:
+                here = Fields(here.names, here.values)
+        return here
 
 
 _OPEN = Fields(open=True)

@@ -160,6 +160,7 @@ _NAMESPACE = ("Namespace",)
 _SHARE, _ALSO = "Unsupported: a share that no resource states", "Unsupported, unless also requested"
 _TOGETHER, _SLICED = "Unsupported: gangs admitted together", "Unsupported: slices are not modelled"
 _OF_KAI, _NO_LABEL = "Unsupported: a topology of KAI", "the same, where no label says it"
+_GATHER = "MustGather: Unsupported; PreferGather: ignored"
 _FALSE, _TRUE = "false: D2, never disturbed", "true: D2, never disturbed"
 _GANG, _REFUSED, _TOPOLOGY = Meaning.GANG, Meaning.REFUSED, Meaning.TOPOLOGY
 _NODES, _PROTECTED, _SKIPPED = Meaning.NODES, Meaning.PROTECTED, Meaning.IGNORED
@@ -177,15 +178,7 @@ MARKS: tuple[Mark, ...] = (
     Mark(KOORDINATOR_MODE, _NOTE, _BOTH, "Koordinator", _SKIPPED, "NonStrict: placed whole all the same"),
     Mark(KOORDINATOR_GROUPS, _NOTE, _BOTH, "Koordinator", _REFUSED, _TOGETHER, Holds.JSON),
     Mark(LIGHT_GROUPS, _NOTE, _BOTH, "Koordinator, ACK", _REFUSED, _TOGETHER, Holds.JSON),
-    Mark(
-        KOORDINATOR_TOPOLOGY,
-        _NOTE,
-        _BOTH,
-        "Koordinator",
-        _REFUSED,
-        "MustGather: Unsupported; PreferGather: ignored",
-        Holds.JSON,
-    ),
+    Mark(KOORDINATOR_TOPOLOGY, _NOTE, _BOTH, "Koordinator", _REFUSED, _GATHER, Holds.JSON),
     Mark(KUEUE_GROUP, _LABEL, _POD, "Kueue", _GANG, "a gang of that name", Holds.NAME),
     Mark(KUEUE_TOTAL, _NOTE, _POD, "Kueue", _GANG, "its minMember; succeeded pods count as placed"),
     Mark(KUEUE_FAST, _NOTE, _POD, "Kueue", _GANG, "its minMember is 1"),

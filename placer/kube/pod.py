@@ -16,6 +16,7 @@ from placer.kube.base import (
     NodeSelector,
     Positive,
     Present,
+    Priority,
     Quantities,
     Schema,
     Template,
@@ -156,7 +157,7 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     runtime_class_name: str | None = None
     scheduling_gates: tuple[Named, ...] | None = None
     scheduler_name: str | None = None
-    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    priority: Priority | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
     host_network: bool | None = None

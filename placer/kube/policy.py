@@ -10,7 +10,6 @@ from msgspec import Meta, field
 from placer.kube.base import After, ClosedSchema, Count, Instead, LabelSelector, Metadata, Name, Problem
 
 Level = Literal["placed", "locality", "networkCost", "packing"]
-LEVELS: tuple[Level, ...] = ("placed", "locality", "networkCost", "packing")
 _LARGEST_WEIGHT = 10**9
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Union, get_arg
 
 import msgspec
 
-from placer.kube.base import After, Instead, Problem, Quantity, Schema, quantity_of, read_quantity
+from placer.kube.base import After, Instead, Problem, Quantity, Schema, read_quantity
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator, ValidationError
@@ -48,7 +48,9 @@ class SchemaReader(Generic[T]):
 
     @cached_property
     def _decode(self) -> Callable[[bytes], T]:
-        decode: Callable[[bytes], T] = msgspec.json.Decoder(self._annotation, dec_hook=_custom).decode
+        decode: Callable[[bytes], T] = msgspec.json.Decoder(
+            self._annotation, dec_hook=lambda _, value: read_quantity(value)
+        ).decode
         return decode
 
     @cached_property
@@ -74,12 +76,6 @@ class SchemaReader(Generic[T]):
         except ValidationError as error:
             raise Misfit(error) from None
         return found
-
-
-def _custom(_: type, value: object) -> object:
-    if type(value) is str:  # of these an object has most
-        return quantity_of(value)
-    return read_quantity(value)
 
 
 # --------------------------------------------------------------------------------------- what schemas say of themselves

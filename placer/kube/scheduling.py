@@ -1,15 +1,12 @@
-"""scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them (KEP-4671).
+"""scheduling.k8s.io PodGroup and Workload (KEP-4671), and scheduling.run.ai PodGroup: gangs of both.
 
-In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key.
+In v1alpha1 (1.35) there is no PodGroup of Kubernetes: pods name a Workload, one of its pod groups and a key. Source:
+KAI-Scheduler ``pkg/apis/scheduling/v2alpha2/podgroup_types.go``.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Meta
-
-from placer.kube.base import Name, Positive, Present, Schema, Specified
+from placer.kube.base import Count, Name, Positive, Present, Priority, Schema, Specified
 
 
 class GangPolicy(Schema, frozen=True, kw_only=True):
@@ -49,7 +46,7 @@ class DisruptionMode(Schema, frozen=True, kw_only=True):
 
 class UpstreamPodGroupSpec(UpstreamScheduling, frozen=True, kw_only=True):
     priority_class_name: str | None = None
-    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    priority: Priority | None = None
     preemption_policy: str | None = None
     disruption_mode: str | DisruptionMode | None = None
     parent_composite_pod_group_name: str | None = None
@@ -78,3 +75,23 @@ class WorkloadSchedulingSpec(Schema, frozen=True, kw_only=True):
 
 
 WorkloadManifest = Specified[WorkloadSchedulingSpec]
+
+
+class KaiTopologyConstraint(Schema, frozen=True, kw_only=True):
+    """An empty one asks for nothing."""
+
+    topology: str | None = None
+    required_topology_level: str | None = None
+    preferred_topology_level: str | None = None
+
+
+class KaiPodGroupSpec(Schema, frozen=True, kw_only=True):
+    min_member: Count | None = None
+    queue: str | None = None
+    priority_class_name: str | None = None
+    sub_groups: tuple[Present, ...] | None = None
+    topology_constraint: KaiTopologyConstraint | None = None
+    preemptibility: str | None = None
+
+
+KaiPodGroupManifest = Specified[KaiPodGroupSpec]

@@ -55,7 +55,10 @@ def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadW
     metadata, spec, status = (part(document, key) for key in ("metadata", "spec", "status"))
     if metadata.get("deletionTimestamp") or _has_ended(status):
         return None
-    labels, annotations = (_texts(part(metadata, key)) for key in ("labels", "annotations"))
+    labels, annotations = (
+        {name: value for name, value in part(metadata, key).items() if isinstance(value, str)}
+        for key in ("labels", "annotations")
+    )
     suspended = spec.get("suspend") is True or part(spec, "runPolicy").get("suspend") is True
     names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
     return UnreadWorkload(group, kind, *names, suspended, labels, annotations)
@@ -90,10 +93,6 @@ def part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """A mapping in another one; empty: there is none."""
     found = value.get(key)
     return found if isinstance(found, dict) else {}
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in values.items() if isinstance(value, str)}
 
 
 @dataclass(frozen=True, slots=True)

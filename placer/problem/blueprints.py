@@ -22,12 +22,12 @@ from placer.problem.gangs import COMPLETION_INDEX, names_group
 
 if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, JobManifest, JobSpec, StatefulSetManifest
-    from placer.kube.job_sets import JobSetManifest
     from placer.kube.scheduling import (
         UpstreamPodGroupManifest,
         UpstreamSchedulingConstraints,
         UpstreamSchedulingPolicy,
     )
+    from placer.kube.workload_sets import JobSetManifest
 
 
 @dataclass(frozen=True, slots=True)

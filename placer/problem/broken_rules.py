@@ -93,15 +93,11 @@ def _one_domain(outcome: Outcome) -> Broken:
 
 
 def _exclusive(outcome: Outcome) -> Broken:
-    holders: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for unit, places in outcome.unit_places.items():
-        for value in places if unit.exclusive else ():
-            if value is not None:
-                holders[unit.topology_key, value].add(unit.name)
-    for (label, domain), names in holders.items():
+    for (label, domain), units in outcome.exclusive_units().items():
+        names = sorted({unit.name for unit in units})
         if len(names) > 1:
             what = f"are exclusive in {label} and run in {label}={label_word(domain)}"
-            yield min(names), f"{' and '.join(sorted(names))} {what}"
+            yield names[0], f"{' and '.join(names)} {what}"
 
 
 def _beside_exclusive_jobs(outcome: Outcome) -> Broken:
@@ -147,9 +143,11 @@ def _mostly_far(network: Network, calls: Sequence[Flow]) -> Iterator[str]:
 
 def _links(outcome: Outcome) -> Broken:
     network = outcome.instance.network
-    for link, amount in sorted(outcome.traffic().items()) if network is not None else ():
-        room = network.capacity(link) if network is not None else None
-        if network is not None and room is not None and amount > room:
+    if network is None:
+        return
+    for link, amount in sorted(outcome.traffic().items()):
+        room = network.capacities.get(link)
+        if room is not None and amount > room:
             message = f"bound pods use {amount} bit/s of the {link}, whose bandwidthCapacity is {room}"
             yield f"NetworkTopology {network.topology}", message
 

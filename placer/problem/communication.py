@@ -95,10 +95,6 @@ class Network:
             return Link(ZONE, origin.zone, destination.zone)
         return Link(REGION, origin.region, destination.region)
 
-    def capacity(self, link: Link) -> int | None:
-        """Capacity of a link in bit/s; None: unlimited."""
-        return self.capacities.get(link)
-
     def area_cost(self, origin: Area, destination: Area) -> int:
         """Cost of a call between *different* nodes of two areas."""
         if origin == destination:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placer.kube.base import controller
-from placer.kube.core import BudgetSpec, amount_of
+from placer.kube.base import ObjectBase, controller
+from placer.kube.core import BudgetSpec, PodDisruptionBudgetManifest, amount_of
 from placer.kube.marks import KAI_FIELD, KAI_PREEMPTIBILITY, YUNIKORN_PREEMPTION, protections
 from placer.problem.eligibility import Requirements, label_requirements, matches
 from placer.problem.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
@@ -18,12 +18,10 @@ from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 from placer.problem.queues import SYSTEM_PRIORITY
 
 if TYPE_CHECKING:
-    from placer.kube.base import ObjectBase
-    from placer.kube.core import PodDisruptionBudgetManifest
-    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.manifests import Objects
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
+    from placer.kube.scheduling import KaiPodGroupManifest
 
 WITHOUT_OWNER = "no controller would make it again"
 #: Protected under a Policy without a list of its own.

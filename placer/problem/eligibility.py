@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.marks import NODE_GROUP, VOLCANO_NUMA
-from placer.kube.pod import Container, PodSpec
+from placer.kube.pod import Container, PodManifest, PodSpec
 from placer.problem.instance import HostPort
 from placer.problem.nodes import OS_LABEL, TOPOLOGY_POLICY, Constraints, NodeMark, Requirement, Term, Toleration
 from placer.problem.requests import is_sidecar
 
 if TYPE_CHECKING:
-    from placer.kube.pod import PodManifest
     from placer.kube.volcano import NodeGroups, QueueManifest
-    from placer.problem.nodes import NodeMark
 
 #: Each node is compared with every entry, so a huge object could keep a pass busy for minutes.
 _MOST_ENTRIES, MOST_VALUES = 200, 5_000
@@ -31,11 +29,7 @@ Requirements = tuple[Requirement, ...]
 def label_requirements(selector: LabelSelector) -> Requirements:
     """Sorted requirements of a label selector; an empty one takes everything."""
     labels = (Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items())
-    expressions = (
-        _requirement(expression.key, expression.operator, expression.values)
-        for expression in selector.match_expressions or ()
-    )
-    return tuple(sorted({*labels, *expressions}))
+    return tuple(sorted({*labels, *_requirements(selector.match_expressions)}))
 
 
 def matches(requirements: Requirements, labels: Mapping[str, str]) -> bool:
@@ -48,20 +42,17 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
     return tuple(
         sorted(
             {
-                Term(_node_requirements(term.match_expressions), _node_requirements(term.match_fields))
+                Term(_requirements(term.match_expressions), _requirements(term.match_fields))
                 for term in selector.node_selector_terms
             }
         )
     )
 
 
-def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:
-    return tuple(sorted({_requirement(each.key, each.operator, each.values) for each in expressions or ()}))
-
-
-def _requirement(key: str, operator: str, values: tuple[str, ...] | None) -> Requirement:
-    ordered = sorted(values or ())  # before equal ones go: a set would shuffle what most lists have in order
-    return Requirement(key, operator, tuple(dict.fromkeys(ordered)))
+def _requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:
+    # Sorted before equal ones go: a set would shuffle what most lists have in order.
+    values = ((each, tuple(dict.fromkeys(sorted(each.values or ())))) for each in expressions or ())
+    return tuple(sorted({Requirement(each.key, each.operator, ordered) for each, ordered in values}))
 
 
 class ConstraintsPool:

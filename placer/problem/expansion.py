@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.scheduling import UpstreamPodGroupManifest
-    from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
+    from placer.kube.volcano import (
+        PartitionPolicy,
+        PodGroupManifest,
+        SubGroupPolicyEntry,
+        TaskEntry,
+        VolcanoJobManifest,
+    )
 
 TASK = "volcano.sh/task-spec"
 PARTITION = "volcano.sh/partition-id"
@@ -80,9 +86,8 @@ def _volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     spec, metadata = job.spec, job.metadata
     tasks = list(enumerate(spec.tasks or ()))
     minimums = {_task_name(index, task): _task_minimum(task) for index, task in tasks}
-    policies = tuple(
-        _partition_policy(_task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
-    )
+    named = ((_task_name(index, task), task.partition_policy) for index, task in tasks)
+    policies = tuple(_partition_policy(name, partitions) for name, partitions in named if partitions is not None)
     return PodGroupManifest(
         api_version="scheduling.volcano.sh/v1beta1",
         kind="PodGroup",
@@ -105,11 +110,9 @@ def _volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     )
 
 
-def _partition_policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
+def _partition_policy(name: str, partitions: PartitionPolicy) -> SubGroupPolicyEntry:
     from placer.kube.volcano import SubGroupPolicyEntry
 
-    partitions = task.partition_policy
-    assert partitions is not None
     return SubGroupPolicyEntry(
         name=name,
         network_topology=partitions.network_topology,
@@ -326,23 +329,17 @@ class _Candidate:
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
-    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
+    alive = (each for each in _candidates(objects) if each.workload.metadata.deletion_timestamp is None)
+    wanted = [each for each in alive if not only_added or objects.is_added(each.workload)]
+    chosen = _without_pods(objects, wanted)
     findings = [finding for each in chosen for finding in each.findings]
     settled = _settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings)
     blueprints = tuple(with_flavors(objects, settled, findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
-    return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
-
-
-def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
-    workload = candidate.workload
-    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
-
-
-def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
     known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
-    for each in chosen:
-        yield from (group for group in each.upstream_pod_groups if (group.namespace, group.name) not in known)
+    upstream = (group for each in chosen for group in each.upstream_pod_groups)
+    new = tuple(group for group in upstream if (group.namespace, group.name) not in known)
+    return Expansion(groups, new, blueprints, tuple(sorted(set(findings))))
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
@@ -370,9 +367,11 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
     for each in objects.pod_groups:
         known[each.namespace][each.name] = each
     for vcjob in objects.volcano_jobs:
-        if vcjob.spec.tasks and not _volcano_job_finished(vcjob):
+        state = vcjob.status.state if vcjob.status is not None else None
+        if vcjob.spec.tasks and (state is None or state.phase not in _FINISHED):
             name, group = _pod_group(vcjob, known[vcjob.namespace])
-            blueprints = tuple(_volcano_job_blueprints(vcjob, name))
+            tasks = ((index, task) for index, task in enumerate(vcjob.spec.tasks) if not _depends_on(task))
+            blueprints = tuple(_task_blueprint(vcjob, name, index, task) for index, task in tasks)
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
     yield from _of_sets(objects)
     for stateful_set in _stateful_sets(objects):
@@ -382,17 +381,6 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
             yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
     for deployment in objects.deployments:
         yield _Candidate(deployment, (deployment_blueprint(deployment),), deployment.spec.selector)
-
-
-def _volcano_job_finished(job: VolcanoJobManifest) -> bool:
-    state = job.status.state if job.status is not None else None
-    return state is not None and state.phase in _FINISHED
-
-
-def _volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
-    for index, task in enumerate(job.spec.tasks or ()):
-        if not _depends_on(task):
-            yield _task_blueprint(job, group, index, task)
 
 
 def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:

@@ -13,13 +13,13 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from placer.base.quantity import Resources
-from placer.kube.base import Labels, Metadata, controller
+from placer.kube.base import Labels, LabelSelector, Metadata, controller
 from placer.kube.marks import KAI_GROUP, VOLCANO_TOPOLOGY_MODE
 from placer.problem.eligibility import Requirements, label_requirements, matches
 from placer.problem.findings import Findings
 from placer.problem.instance import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
 from placer.problem.keys import GroupKey, Key
-from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, gangs_named, task_group
+from placer.problem.mark_gangs import KOORDINATOR, KUEUE, LIGHT, YUNIKORN, MarkedGang, gangs_named, task_group
 from placer.problem.mark_gangs import VOLCANO as VOLCANO
 from placer.problem.pod_states import (
     JOB_SET,
@@ -34,15 +34,15 @@ from placer.problem.pod_states import (
 
 if TYPE_CHECKING:
     from placer.kube import volcano
-    from placer.kube.kai import KaiPodGroupManifest, KaiPodGroupSpec
     from placer.kube.pod import PodManifest, PodSpec, PodTemplateSpec
     from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
     from placer.kube.scheduling import (
+        KaiPodGroupManifest,
+        KaiPodGroupSpec,
         UpstreamPodGroupManifest,
         UpstreamSchedulingPolicy,
         WorkloadManifest,
     )
-    from placer.problem.mark_gangs import MarkedGang
     from placer.problem.queues import Priorities, Queues
     from placer.problem.tier_tree import TierNames
 
@@ -97,6 +97,9 @@ class GangReader:
         if len(asked) > _MOST_POLICIES:  # each pod is held against all of them
             most = f"at most {_MOST_POLICIES:,}"
             asked, invalid = (), f"spec.subGroupPolicy: found {len(asked):,} entries, expected {most}"
+        splitters = (
+            (label_requirements(each.label_selector or LabelSelector()), each.match_label_keys or ()) for each in asked
+        )
         for index, policy in enumerate(asked):
             read, wrong = self._policy(policy, f"spec.subGroupPolicy[{index}]", subject)
             policies.append(read)
@@ -113,7 +116,7 @@ class GangReader:
             inqueue=written.status is not None and written.status.phase == "Inqueue",
             invalid=invalid,
         )
-        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
+        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(splitters))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
         """Read a PodGroup of the coscheduling plugin."""
@@ -126,7 +129,7 @@ class GangReader:
 
     def of_kai(self, written: KaiPodGroupManifest) -> Gang:
         """Read a PodGroup of KAI."""
-        from placer.kube.kai import KaiPodGroupSpec
+        from placer.kube.scheduling import KaiPodGroupSpec
 
         key, spec = GroupKey(KAI, written.namespace, written.name), written.spec or KaiPodGroupSpec()
         group = self._plain(key, spec.min_member or 0, created(written.metadata))
@@ -275,11 +278,6 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
 
-def _splitter(policy: volcano.SubGroupPolicyEntry) -> tuple[Requirements, tuple[str, ...]]:
-    requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
-    return requirements, policy.match_label_keys or ()
-
-
 #: The older name comes second, as in Volcano.
 GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 GROUP_LABELS = (
@@ -396,10 +394,6 @@ def _role(group: GroupKey | None, metadata: Metadata) -> str:
     return _first(metadata.annotations, (_ROLE,)) or _first(metadata.labels, (_ROLE,))
 
 
-def _counts(state: PodState | None, gang: Gang) -> bool:
-    return state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
-
-
 def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
     labels = pod.metadata.labels or {}
     for index, (requirements, keys) in enumerate(gang.splitters if counts else ()):
@@ -429,7 +423,7 @@ def call_roster(
             _note_stranger(key, group, gangs, findings)
             group = None
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
-        counts = _counts(state, gang)
+        counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:
             continue
         stated = priorities.stated(pod.spec, key) if state in _COUNTED else None

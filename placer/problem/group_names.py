@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
@@ -68,7 +68,7 @@ class CalledGroup:
 
     def groups(self, instance: Instance, home: str = HOME) -> set[GroupKey]:
         """The groups that are meant, those in ``home`` and with pending pods first."""
-        named = self._named(instance, home)
+        named = self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
         found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
         found = found or self._of_workload(instance, home)
         if not found and self.namespace is None and self.kind and not self.api_group:  # a namespace may be called so
@@ -79,10 +79,8 @@ class CalledGroup:
         """Refuse several groups of the name, unless one workload made them."""
         one_workload = len({key.namespace for key in found}) == 1 and self.name not in {key.name for key in found}
         if len(found) > 1 and not one_workload:
-            raise UsageError(f"{option}: found {len(found)} groups of that name, expected {_one_of(found)}")
-
-    def _named(self, instance: Instance, home: str) -> set[GroupKey]:
-        return self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
+            names = ", ".join(sorted(map(full_name, found)))
+            raise UsageError(f"{option}: found {len(found)} groups of that name, expected one of {names}")
 
     def means_pod(self, key: Key, labels: Mapping[str, str] = MappingProxyType({})) -> bool:
         """Whether a pod has this name, or a workload of this name made it as ``labels`` say."""
@@ -178,11 +176,6 @@ def _labelled(instance: Instance, selector: str) -> set[GroupKey]:
 def group_of(pod: Pod) -> GroupKey:
     """The group of a pod; one in none is a group of its own."""
     return GroupKey("", pod.namespace, pod.name) if pod.group is None else pod.group
-
-
-def _one_of(keys: Iterable[GroupKey]) -> str:
-    """The names among which the user has to choose."""
-    return f"one of {', '.join(sorted(map(full_name, keys)))}"
 
 
 def _absent(instance: Instance, called: CalledGroup) -> str | None:

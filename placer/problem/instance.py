@@ -15,11 +15,10 @@ from placer.base.words import counted
 from placer.problem.communication import AppGroup, Link, Network, Spread
 from placer.problem.keys import GroupKey, Key
 from placer.problem.neighbours import NO_NEIGHBOURS, Neighbours
-from placer.problem.nodes import TopologyTree
+from placer.problem.nodes import Constraints, Node, NodeMark, TopologyTree
 
 if TYPE_CHECKING:
     from placer.problem.findings import Finding
-    from placer.problem.nodes import Constraints, Node, NodeMark
     from placer.problem.numa import NumaDemand, NumaNode
 
 

@@ -22,7 +22,7 @@ from placer.problem import notices
 from placer.problem.communication import Network
 from placer.problem.disruptions import ProtectingMarks, Protection, policy_budgets, read_budgets
 from placer.problem.eligibility import ConstraintsPool, host_ports, label_mark, numa_marks, rejection_marks
-from placer.problem.expansion import expand
+from placer.problem.expansion import Expansion, expand
 from placer.problem.findings import Findings
 from placer.problem.gangs import (
     COSCHEDULING,
@@ -51,7 +51,6 @@ from placer.problem.neighbour_demand import (
     too_many_neighbours,
     units_of_group,
 )
-from placer.problem.neighbours import DomainUnit
 from placer.problem.network_objects import (
     AppGroupMember,
     Application,
@@ -82,7 +81,6 @@ if TYPE_CHECKING:
     from placer.kube import policy as kube
     from placer.kube.base import NamespacedObject
     from placer.kube.manifests import Objects
-    from placer.problem.expansion import Expansion
 
 
 class KeptPods:
@@ -180,17 +178,12 @@ def _policy(spec: kube.PolicySpec) -> Policy:
         topology_keys=spec.topology_keys or (),
         locality_all=spec.locality == "all",
         resource_weights={name: Fraction(weight) for name, weight in sorted((spec.resource_weights or {}).items())},
-        rules_off=_off(spec.rules) if spec.rules is not None else frozenset(),
+        rules_off=frozenset(rule for rule in ("C8", "C9", "C10", "C11") if getattr(spec.rules, rule.lower(), None)),
         gangs_of_owners=spec.gangs == "owners",
         class_decides=spec.group_priority == "class",
         evicts=getattr(spec.disruption, "evict", None) == "lower-priority",
         moves=getattr(spec.disruption, "move", None) == "fewest",
     )
-
-
-def _off(rules: kube.RuleSwitches) -> frozenset[str]:
-    written = {"C8": rules.c8, "C9": rules.c9, "C10": rules.c10, "C11": rules.c11}
-    return frozenset(rule for rule, value in written.items() if value is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +209,8 @@ class _PodReader:
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
     def read(self, entry: PodEntry, kept: KeptPods | None = None) -> Pod:
-        group = self._group(entry)
+        known = entry.group in self.groups and entry.state is not PodState.NOMINATED
+        group = entry.group if known else None
         queue, node = self._queue(entry, group), self._node(entry)
         make = partial(self._made, entry, group, queue, node)
         if kept is None or any(claimed(entry.pod)):  # whether a claim can be had depends on other pods
@@ -235,10 +229,12 @@ class _PodReader:
         pod, state = entry.pod, entry.state
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
-        pending = state is PodState.PENDING
+        pending, gang = state is PodState.PENDING, self.gangs.get(group) if group is not None else None
+        units = units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
         app_group, workload = self.members.get(entry.key) or (None, None)
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        self._note_too_many(entry)
+        for wrong in too_many_neighbours(pod.spec) if not pending else ():
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -258,32 +254,26 @@ class _PodReader:
             workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
-            neighbours=self.neighbours.of(pod, (*self._units(group), *pod_set_units(pod, self.own_leaders))),
+            neighbours=self.neighbours.of(pod, (*units, *pod_set_units(pod, self.own_leaders))),
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, self._priority(entry), group),
-            never_preempts=self._never_preempts(entry, group),
+            never_preempts=self._never_preempts(entry, gang),
             text_bytes=text_bytes(pod),
-            running_priority=self._running_priority(entry, group),
+            running_priority=self._running_priority(entry, group, gang),
         )
-
-    def _note_too_many(self, entry: PodEntry) -> None:
-        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _priority(self, entry: PodEntry) -> int:
         return self.priorities.default if entry.stated is None else entry.stated
 
-    def _running_priority(self, entry: PodEntry, group: GroupKey | None) -> int | None:
+    def _running_priority(self, entry: PodEntry, group: GroupKey | None, gang: Gang | None) -> int | None:
         if group is None:
             return None
         own = self.groups[group].priority if entry.stated is None else entry.stated
-        gang = self.gangs.get(group)
         if self.class_decides and gang is not None and gang.priority is not None:
             own = max(own, gang.priority)
         return None if own == self._priority(entry) else own
 
-    def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
-        gang = self.gangs.get(group) if group is not None else None
+    def _never_preempts(self, entry: PodEntry, gang: Gang | None) -> bool:
         if gang is not None and gang.never_preempts is not None:
             return gang.never_preempts
         spec = entry.pod.spec
@@ -291,19 +281,10 @@ class _PodReader:
 
     def _node(self, entry: PodEntry) -> str | None:
         name = node_of(entry)
-        node = self.nodes.get(name) if name is not None else None
-        if node is None:
-            if name is not None and entry.state is not None and entry.state.on_node:
-                self.findings.missing(f"Node {name}", f"Pod {entry.key}")
-            return name
-        return node.name
-
-    def _group(self, entry: PodEntry) -> GroupKey | None:
-        return entry.group if entry.group in self.groups and entry.state is not PodState.NOMINATED else None
-
-    def _units(self, group: GroupKey | None) -> tuple[DomainUnit, ...]:
-        gang = self.gangs.get(group) if group is not None else None
-        return units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
+        node = self.nodes.get(name or "")
+        if node is None and name is not None and entry.state is not None and entry.state.on_node:
+            self.findings.missing(f"Node {name}", f"Pod {entry.key}")
+        return name if node is None else node.name
 
     def _constraints(self, pod: PodManifest, queue: str | None) -> Constraints:
         label = pod_set_label(pod)
@@ -383,10 +364,10 @@ def make_instance(
     refusals = _refusals(objects, nodes, present, unsupported, findings)
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
-    zoned = demands if zones else None
+    zoned, sets = demands if zones else None, objects.leader_worker_sets
     reads = _PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
-        _own_leaders(objects),
+        {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template},
         policy.class_decides,
         neighbours=NeighboursPool(exclusive := exclusive_job_keys(entry.pod for entry in present)),
     )
@@ -445,11 +426,6 @@ _APART = frozenset(
 def _around(objects: Objects, refusals: Refusals) -> Iterator[object]:
     yield from (getattr(objects, name) for name in BY_ATTRIBUTE if name not in _APART)
     yield refusals.systems, refusals.scheduled_jobs, refusals.ending, refusals.devices
-
-
-def _own_leaders(objects: Objects) -> Set[Key]:
-    sets = objects.leader_worker_sets
-    return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
 
 
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:

@@ -23,10 +23,10 @@ from placer.problem.keys import GroupKey, Key
 from placer.problem.pod_states import Maker, PodMakers, all_workloads, is_daemon
 
 if TYPE_CHECKING:
-    from placer.kube.job_sets import JobSetManifest
     from placer.kube.manifests import Objects
     from placer.kube.pod import PodManifest
     from placer.kube.volcano import GangTopologySpec
+    from placer.kube.workload_sets import JobSetManifest
 
 T = TypeVar("T")
 
@@ -380,7 +380,9 @@ def _decoded(text: str, kind: type[T]) -> T:
 def added_refusals(bearers: Iterable[Bearer], gangs: Collection[GroupKey], findings: Findings) -> dict[GroupKey, str]:
     """Find the gangs, and others that they name, to which marks add more than is modelled, and why."""
     adding = [each for each in bearers if not _ADDING.isdisjoint(each.metadata.annotations or {})]
-    _note_preferences(adding, findings)
+    for bearer in adding:
+        for what, instead in _preferences(bearer.metadata):
+            findings.several("PreferenceIgnored", bearer.subject, f" decides nothing{instead}", f"{what} of ")
     by_name: dict[Key, list[GroupKey]] = {}
     for key in gangs if adding else ():
         by_name.setdefault(Key(key.namespace, key.name), []).append(key)
@@ -400,12 +402,6 @@ def _refused(bearer: Bearer, by_name: Mapping[Key, Sequence[GroupKey]]) -> Itera
         yield bearer.gang, text
         near = (each for each in others if each.namespace == bearer.gang.namespace)
         yield from ((key, text) for each in near for key in by_name.get(each, ()))
-
-
-def _note_preferences(bearers: Iterable[Bearer], findings: Findings) -> None:
-    for bearer in bearers:
-        for what, instead in _preferences(bearer.metadata):
-            findings.several("PreferenceIgnored", bearer.subject, f" decides nothing{instead}", f"{what} of ")
 
 
 def refusals_alone(metadata: Metadata) -> Iterator[str]:

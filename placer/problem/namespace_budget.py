@@ -122,7 +122,10 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
     pods = _by_namespace(instance)
     beyond: dict[Key, str] = {}
     findings = []
-    for name, cost in _spenders(instance, budget):
+    cut = {pod.namespace for pod in instance.pending if _is_cut(pod)}
+    for name, cost in namespace_costs(instance).items():
+        if cost.share(budget) <= 1 and name not in cut:
+            continue
         found = _beyond(instance, groups[name], pods[name], cost, budget)
         if found:
             findings.append(_finding(cost, budget, len(found)))
@@ -131,11 +134,6 @@ def within_budget(instance: Instance, budget: NamespaceBudget | None) -> Instanc
         return instance
     kept = tuple(sorted((*instance.findings, *findings)))
     return instance.keeping_held(beyond_budget=beyond, findings=kept)
-
-
-def _spenders(instance: Instance, budget: NamespaceBudget) -> list[tuple[str, NamespaceCost]]:
-    cut = {pod.namespace for pod in instance.pending if _is_cut(pod)}
-    return [(name, cost) for name, cost in namespace_costs(instance).items() if cost.share(budget) > 1 or name in cut]
 
 
 def _beyond(

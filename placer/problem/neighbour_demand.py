@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.kube.base import controller
+from placer.kube.base import Labels, LabelSelector, controller
 from placer.kube.marks import KUEUE_GROUP, KUEUE_POD_SET, KUEUE_POD_SET_GROUP, KUEUE_REQUIRED, KUEUE_WORKLOAD
 from placer.problem.eligibility import (
     MOST_VALUES,
@@ -40,7 +40,6 @@ from placer.problem.nodes import Constraints, Requirement, Toleration
 from placer.problem.pod_states import JOB_SET, LEADER_WORKER_SET, is_daemon
 
 if TYPE_CHECKING:
-    from placer.kube.base import Labels, LabelSelector
     from placer.kube.core import NamespaceManifest
     from placer.kube.pod import PodAffinity, PodAffinityTerm, PodManifest, PodSpec, SpreadConstraint
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from placer.base.codes import FindingCode
 from placer.base.quantity import from_nano
 from placer.kube.base import NamespacedObject, controller
-from placer.kube.pod import TERMINAL_PHASES
+from placer.kube.pod import TERMINAL_PHASES, PodManifest
 from placer.problem.communication import (
     REGION,
     REGION_LABEL,
@@ -48,7 +48,6 @@ from placer.problem.pod_states import PodMakers
 if TYPE_CHECKING:
     from placer.kube.apps import ReplicaSetManifest
     from placer.kube.core import ConfigMapManifest
-    from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import (
         AppGroupManifest,
         AppGroupSpec,

@@ -21,7 +21,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from placer.base.quantity import Resources, format_amount, from_nano
-from placer.kube.pod import TERMINAL_PHASES, Container, PodSpec, ResourceRequirements
+from placer.kube.pod import TERMINAL_PHASES, Container, PodManifest, PodSpec, ResourceRequirements
 from placer.problem.findings import Findings
 from placer.problem.nodes import Node
 from placer.problem.numa import (
@@ -44,7 +44,6 @@ from placer.problem.pod_states import bound_at
 from placer.problem.requests import container_requests, is_sidecar
 
 if TYPE_CHECKING:
-    from placer.kube.pod import PodManifest
     from placer.kube.scheduler_plugins import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
 
 FINDING_CODE: Final = "NumaZones"
@@ -101,14 +100,18 @@ def read_numa(
     return found
 
 
+def _note(item: NodeResourceTopologyManifest, message: str, findings: Findings) -> None:
+    subject = f"NodeResourceTopology {item.name}"
+    findings.add(FINDING_CODE, subject, f"{subject}: {message}")
+
+
 class _TopologyReader:
     def __init__(self, item: NodeResourceTopologyManifest, findings: Findings) -> None:
         self.item, self.findings = item, findings
-        self.subject = f"NodeResourceTopology {item.name}"
         self.attributes = {each.name: each.value or "" for each in item.attributes or ()}
 
     def note(self, message: str) -> None:
-        self.findings.add(FINDING_CODE, self.subject, f"{self.subject}: {message}")
+        _note(self.item, message, self.findings)
 
     def settings(self) -> tuple[str, str]:
         attributes = self.attributes
@@ -324,9 +327,8 @@ def _not_counted(
         beyond = _last_bound(fingerprint, attributes.get(_METHOD), node, standing, ended)
         if beyond is not None:
             return beyond
-        message = f"its pod fingerprint {fingerprint} is not that of the pods on the node, nor of those bound earlier"
-        subject = f"NodeResourceTopology {item.name}"
-        findings.add(FINDING_CODE, subject, f"{subject}: {message}")
+        what = f"its pod fingerprint {fingerprint} is not that of the pods on the node, nor of those bound earlier"
+        _note(item, what, findings)
     written = max(_written_at(item, findings), default=inf)
     return [pod for pod in standing if pod.at > written]
 
@@ -342,9 +344,8 @@ def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[
             raise ValueError(written)
         return [*times, moment.timestamp()]
     except ValueError:
-        subject = f"NodeResourceTopology {item.name}"
         expected = "a time such as 2026-01-31T12:00:00Z"
-        findings.add(FINDING_CODE, subject, f"{subject}: annotation {UPDATED}: found {written}, expected {expected}")
+        _note(item, f"annotation {UPDATED}: found {written}, expected {expected}", findings)
         return times
 
 
@@ -502,14 +503,13 @@ def _pod_level(spec: PodSpec) -> bool:
 
 
 def _demand(spec: PodSpec) -> NumaDemand | None:
-    containers = tuple(NumaContainer(each.name or "", stage, _requests(each)) for each, stage in _containers(spec))
+    containers = tuple(
+        NumaContainer(each.name or "", stage, Resources.from_nano(dict(container_requests(each.resources))))
+        for each, stage in _containers(spec)
+    )
     demand = NumaDemand(qos_class(spec), containers, Resources.from_nano(spec.overhead or {}), _pod_level(spec))
     devices = any(is_device(name) for each in demand.containers for name in each.requests)
     return demand if demand.qos is Qos.GUARANTEED or devices else None
-
-
-def _requests(container: Container) -> Resources:
-    return Resources.from_nano(dict(container_requests(container.resources)))
 
 
 def _written(spec: PodSpec) -> object:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.base.codes import FindingCode
 from placer.base.quantity import NANO, Resources, format_amount, from_nano
-from placer.kube.base import LEFT_OUT, controller
+from placer.kube.base import LEFT_OUT, NamespacedObject, Quantities, controller
 from placer.kube.marks import (
     ANNOTATIONS_ONLY,
     KAI_GROUP,
@@ -26,7 +26,15 @@ from placer.problem.broken_rules import note_broken_rules
 from placer.problem.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Network
 from placer.problem.eligibility import avoided_groups
 from placer.problem.findings import Findings, counted
-from placer.problem.gangs import COSCHEDULING, GROUP_ANNOTATIONS, GROUP_LABELS, KAI, VOLCANO, note_misplaced_names
+from placer.problem.gangs import (
+    COSCHEDULING,
+    GROUP_ANNOTATIONS,
+    GROUP_LABELS,
+    KAI,
+    VOLCANO,
+    PodEntry,
+    note_misplaced_names,
+)
 from placer.problem.instance import Instance, PodState, Policy
 from placer.problem.keys import GroupKey, Key
 from placer.problem.mark_gangs import VOLCANO_GANG, refusals_alone
@@ -44,18 +52,14 @@ from placer.problem.requests import pod_requests
 from placer.problem.unsupported import scheduled_jobs, undeclared_gang
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from placer.kube.base import NamespacedObject, Quantities
     from placer.kube.core import NodeManifest
-    from placer.kube.kai import KaiPodGroupManifest
     from placer.kube.manifests import Objects
     from placer.kube.manifests.validation import UnknownField
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
+    from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
+    from placer.kube.scheduling import KaiPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.problem.expansion import Expansion
-    from placer.problem.gangs import PodEntry
 
 
 def note_all(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
@@ -155,7 +159,9 @@ def _note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
-    told += [(f"Node {node.name}", "PreferNoSchedule") for node in nodes if pods and _rather_not(node)]
+    specs = ((node.name, node.spec) for node in nodes if pods and node.spec is not None)
+    effects = {(name, taint.effect) for name, spec in specs for taint in spec.taints or ()}
+    told += [(f"Node {name}", effect) for name, effect in effects if effect == "PreferNoSchedule"]
     told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
     for subject, kind in told:
         findings.several("PreferenceIgnored", subject, " decides nothing", f"{kind} of ")
@@ -308,7 +314,12 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}; it decides nothing, these pods count"
-    absent = set(_without_cost(spec)) if costs_matter else set()
+    absent = {
+        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
+        for each in (spec.workloads if costs_matter else None) or ()
+        for called in each.dependencies or ()
+        if called.max_network_cost is None
+    }
     if absent:
         meaning = "counts as 0: on one node or in one zone"
         yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(absent)} is left out and {meaning}"
@@ -435,18 +446,6 @@ def _overcommits(name: str) -> bool:
     return (not slash or domain.endswith("kubernetes.io")) and not name.startswith("hugepages-")
 
 
-def _rather_not(node: NodeManifest) -> bool:
-    taints = (node.spec.taints if node.spec is not None else None) or ()
-    return any(taint.effect == "PreferNoSchedule" for taint in taints)
-
-
-def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
-    for each in spec.workloads or ():
-        for called in each.dependencies or ():
-            if called.max_network_cost is None:
-                yield f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
-
-
 _SHARES = ("weight", "guarantee", "deserved", "priority")
 _DISKS = {
     "aws_elastic_block_store": "awsElasticBlockStore",
@@ -482,7 +481,7 @@ def note_managed_elsewhere(made: Expansion, findings: Findings) -> None:
 
 def _of_workload(owner: NamespacedObject) -> Iterator[tuple[str, str]]:
     from placer.kube.apps import JobSpec
-    from placer.kube.job_sets import JobSetSpec
+    from placer.kube.workload_sets import JobSetSpec
 
     spec = getattr(owner, "spec", None)
     if not isinstance(spec, JobSpec | JobSetSpec):
@@ -593,12 +592,9 @@ for _mark in _READ_HERE:
 #: Findings of ``unread_kinds`` cover these marks wherever they stand.
 _QUEUES = frozenset(mark for limit in LIMITS for mark in (*limit.marks, *limit.plain_marks))
 _NOTES_ONLY = ANNOTATIONS_ONLY | {QUEUE_ANNOTATION}
-_GANGS = [
-    mark.name
-    for mark in _READ_HERE
-    if mark.meaning in (Meaning.GANG, Meaning.REFUSED) and mark.name not in (*SHARES, *KAI_TOPOLOGIES)
-]
-_OF_GANGS = frozenset(_GANGS).difference((KAI_GROUP, *VOLCANO_GANG))
+_OF_GANGS = frozenset(mark.name for mark in _READ_HERE if mark.meaning in (Meaning.GANG, Meaning.REFUSED)).difference(
+    (*SHARES, *KAI_TOPOLOGIES, KAI_GROUP, *VOLCANO_GANG)
+)
 
 
 def _note_marks_ignored(pods: Iterable[PodManifest], findings: Findings) -> None:

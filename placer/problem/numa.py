@@ -243,12 +243,10 @@ class TopologyManager:
             f"{zone.name} has {_amounts(room, asking.need)}"
             for zone, room in zip(self.node.zones, self.left, strict=True)
         )
-        where = "one zone" if width == 1 else f"{width} zones"
-        return f"{asked} in {where}{self._again(held)}: {'; '.join(rooms)}"
-
-    def _again(self, held: Sequence[int]) -> str:
         names = " and ".join(self.node.zones[zone].name for zone in held)
-        return f" with {names}, which the kubelet reuses from an earlier init container" * bool(held)
+        again = f" with {names}, which the kubelet reuses from an earlier init container"
+        where = "one zone" if width == 1 else f"{width} zones"
+        return f"{asked} in {where}{again * bool(held)}: {'; '.join(rooms)}"
 
 
 def lowest_set(

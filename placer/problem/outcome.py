@@ -167,6 +167,15 @@ class Outcome:
                 found.setdefault(unit, defaultdict(list))[value].append(pod.key)
         return found
 
+    def exclusive_units(self) -> Mapping[tuple[str, str], Mapping[DomainUnit, list[Key]]]:
+        """Label and domain to exclusive units and their running pods (C15)."""
+        found: dict[tuple[str, str], dict[DomainUnit, list[Key]]] = defaultdict(dict)
+        for unit, places in self.unit_places.items():
+            for value, pods in places.items() if unit.exclusive else ():
+                if value is not None:
+                    found[unit.topology_key, value][unit] = pods
+        return found
+
     def job_places(self) -> Mapping[tuple[str, str], tuple[list[Key], list[Key]]]:
         """Label and domain to running pods of JobSets' Jobs there: of exclusive ones, and of others (C15)."""
         found: dict[tuple[str, str], tuple[list[Key], list[Key]]] = defaultdict(lambda: ([], []))
@@ -233,8 +242,10 @@ class Outcome:
     def on_links(self, pairs: Iterable[tuple[Area, Area, int]]) -> Iterator[tuple[Link, int]]:
         """The links of pairs of areas, with the number of the pairs; none within an area."""
         network = self.instance.network
-        for origin, destination, count in pairs if network is not None else ():
-            link = network.link(origin, destination) if network is not None else None
+        if network is None:
+            return
+        for origin, destination, count in pairs:
+            link = network.link(origin, destination)
             if link is not None:
                 yield link, count
 

@@ -113,14 +113,13 @@ def better(one: Score, other: Score) -> bool:
 
 def loses_more_above(value: Value, known: Score, score: Score) -> bool:
     """Whether a score evicts something above a value, of a priority that is not in the known values."""
-    lost = _losses(score) - {each.priority or 0 for each in known if each.name in LOSSES}
+    losses = (each for each in score if each.name in LOSSES)
+    lost = {each.priority or 0 for each in losses if each.value} - {
+        each.priority or 0 for each in known if each.name in LOSSES
+    }
     if value.name in LOSSES:
         return any(priority > (value.priority or 0) for priority in lost)
     return bool(lost) and value.name != "admitted"
-
-
-def _losses(score: Score) -> set[int]:
-    return {each.priority or 0 for each in score if each.name in LOSSES and each.value}
 
 
 def _comparable(score: Score, priorities: Iterable[int]) -> Iterator[Value]:

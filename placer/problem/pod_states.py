@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.kube.base import Metadata, OwnerReference, controller
+from placer.kube.base import Metadata, NamespacedObject, OwnerReference, controller
 from placer.kube.pod import TERMINAL_PHASES, PodManifest
 from placer.problem.instance import ANY_SCHEDULER, PodState, SetAside
 
 if TYPE_CHECKING:
-    from placer.kube.base import NamespacedObject
     from placer.kube.manifests import Objects
 
 JOB_SETS, LEADER_WORKER_SETS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"

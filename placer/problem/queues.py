@@ -87,16 +87,22 @@ class Queues:
 def _queue(
     written: volcano.QueueManifest, known: Container[str], marks: tuple[NodeMark, ...], findings: Findings
 ) -> Queue:
-    spec = written.spec
-    parent = spec.parent if spec is not None else None
+    from placer.kube.volcano import QueueSpec
+
+    spec = written.spec or QueueSpec()
+    # Sums of whole requests below a limit are the same after rounding down, and none is above it.
+    capability = {
+        name: amount // (NANO // 1000 if name == CPU else NANO)
+        for name, amount in sorted((spec.capability or {}).items())
+    }
     state = written.status.state if written.status is not None else None
     return Queue(
         name=written.name,
-        capability=_capability(spec.capability or {}) if spec is not None else {},
-        parent=parent if parent in known else None,
+        capability=capability,
+        parent=spec.parent if spec.parent in known else None,
         open=state != _CLOSED,
-        weight=(spec.weight or 1) if spec is not None else 1,
-        reclaimable=spec is None or spec.reclaimable is not False,
+        weight=spec.weight or 1,
+        reclaimable=spec.reclaimable is not False,
         marks=marks,
         namespaces=_namespaces(written, findings),
     )
@@ -114,11 +120,6 @@ def _namespaces(written: volcano.QueueManifest, findings: Findings) -> frozenset
         message = f"annotation {NAMESPACES} of {subject}: found {wrong!r}, expected names of namespaces with commas"
         findings.add("QueueNamespaces", subject, f"{message}; the queue takes no new pods by it")
     return names
-
-
-def _capability(nano: Mapping[str, int]) -> dict[str, int]:
-    """Sums of whole requests below a limit are the same after rounding down, and none is above it."""
-    return {name: amount // (NANO // 1000 if name == CPU else NANO) for name, amount in sorted(nano.items())}
 
 
 def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:

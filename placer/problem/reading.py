@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
@@ -196,16 +196,16 @@ def _together(parts: Sequence[Placement]) -> Placement:
 
 
 class _Keys:
-    #: Of a binding in a Placement, of a Binding, and of its target: what it may have.
-    _ENTRY = ("namespace", "pod", "node", "numaZones")
+    #: Of a Binding, and of its target: what it may have.
     BINDING = ("apiVersion", "kind", "metadata", "target")
     TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
     _PARTS = ("lost", "wanted", "freed", "evictions", "moves", "steps")
     _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", *_PARTS))
     _BESIDE = ("metadata", *_PARTS)
-    #: Of what is disturbed: what an entry may have, and what of it is not judged.
-    _DISTURBED: ClassVar = {
+    #: Of lists of a Placement: what an entry may have, and what of it is not judged.
+    _ENTRIES: ClassVar = {
+        "bindings": (("namespace", "pod", "node", "numaZones"), ()),
         "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),
         "moves": (("namespace", "pod", "from", "to", "unit", "numaZones"), ("from", "unit")),
         "steps": (("go", "bind"), ()),
@@ -220,15 +220,10 @@ class _Keys:
         known = (*_placement_keys(), *self._BESIDE)
         self.look("Placement", "", value, known)
         self._not_judged.update(key for key in value if key in known and key not in self._JUDGED)
-        for entry in value.get("bindings") or ():
-            self.look("Placement", "bindings[].", entry, self._ENTRY)
-        for name, (known_here, beside) in self._DISTURBED.items():
-            self._of_disturbed(name, value.get(name) or (), known_here, beside)
-
-    def _of_disturbed(self, name: str, entries: Iterable[Any], known: Sequence[str], beside: Sequence[str]) -> None:
-        for entry in entries:
-            self.look("Placement", f"{name}[].", entry, known)
-            self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
+        for name, (here, beside) in self._ENTRIES.items():
+            for entry in value.get(name) or ():
+                self.look("Placement", f"{name}[].", entry, here)
+                self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
 
     def look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
         from placer.base.text import alike

@@ -110,27 +110,21 @@ def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amount
 
 
 def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
-    statuses = _by_name(status)
+    every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    statuses = {each.name: each for each in every if each.name is not None}
     allocated = {name: _allocated(each) for name, each in statuses.items()}
     actuated = {name: _actuated(each) for name, each in statuses.items()}
     pod = [each for each in (_allocated(status), _actuated(status)) if each]
     if not any(actuated.values()) and not pod:
         return None
-    return _Given(allocated, actuated, tuple(_without(each, spec.overhead or {}) for each in pod), _refused(status))
-
-
-def _without(amounts: Mapping[str, int], over: Mapping[str, int]) -> Amounts:
-    return {name: amount - over.get(name, 0) for name, amount in amounts.items()}
+    over = spec.overhead or {}
+    without = tuple({name: amount - over.get(name, 0) for name, amount in each.items()} for each in pod)
+    return _Given(allocated, actuated, without, _refused(status))
 
 
 def _refused(status: PodStatus) -> bool:
     conditions = {(each.type, each.status, each.reason) for each in status.conditions or ()}
     return status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
-
-
-def _by_name(status: PodStatus) -> Mapping[str, ContainerStatus]:
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    return {each.name: each for each in statuses if each.name is not None}
 
 
 def _allocated(status: ContainerStatus | PodStatus) -> Mapping[str, int]:

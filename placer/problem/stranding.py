@@ -82,13 +82,9 @@ def _reason(
     may = [kind for kind in kinds if known[kind.constraints] is None]
     if not may:
         return known[kinds[0].constraints] or ""
-    lacks = [(_missing(kind, free), kind) for kind in may]
+    lacks = [([name for name, amount in kind.requests.items() if amount > free[name]], kind) for kind in may]
     missing, kind = min(lacks, key=lambda lack: len(lack[0]))
     return _words(resource, missing, kind)
-
-
-def _missing(kind: AlikePods, free: Resources) -> list[str]:
-    return [name for name, amount in kind.requests.items() if amount > free[name]]
 
 
 def _words(resource: str, missing: list[str], kind: AlikePods) -> str:

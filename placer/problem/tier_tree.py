@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import re2
 
+from placer.base.codes import FindingCode
 from placer.kube.base import LabelSelector
 from placer.problem.eligibility import label_requirements, matches
 from placer.problem.findings import Findings
@@ -236,9 +237,15 @@ def read_tree(
     selection = _MemberSelection(hyper_nodes, nodes, findings)
     members = {each.name: selection.members(each) for each in hyper_nodes}
     between = _Memberships.of(tiers, members)
-    cyclic = _cycles(between, findings)
-    broken = cyclic | _two_parents(between, findings) | _overlaps(between, members, findings)
-    broken |= _tier_order(between, tiers, cyclic, findings)
+    circles = list(between.cycles())
+    cyclic, broken = {name for circle in circles for name in circle}, set[str]()
+    faults: list[_Fault] = [
+        *(("HyperNodeCycle", each, f"{_listed(each)} contain each other in a cycle") for each in circles),
+        *(*_two_parents(between), *_overlaps(between, members), *_tier_order(between, tiers, cyclic)),
+    ]
+    for code, names, message in faults:
+        findings.add(code, f"HyperNode {names[0]}", message)
+        broken.update(names)
     left_out = broken | between.above(broken)
     tier_names = {each.name: each.spec.tier_name or "" for each in hyper_nodes}
     sound = {
@@ -256,26 +263,18 @@ def read_tree(
     return TopologyTree(sound, root_tier=1 + max(tiers.values(), default=0), left_out=tuple(sorted(left_out)))
 
 
-def _cycles(between: _Memberships, findings: Findings) -> set[str]:
-    broken: set[str] = set()
-    for circle in between.cycles():
-        findings.add("HyperNodeCycle", f"HyperNode {circle[0]}", f"{_listed(circle)} contain each other in a cycle")
-        broken.update(circle)
-    return broken
+#: Code, the HyperNodes that are left out for it, and the sentence.
+_Fault = tuple[FindingCode, Sequence[str], str]
 
 
-def _two_parents(between: _Memberships, findings: Findings) -> set[str]:
-    broken: set[str] = set()
+def _two_parents(between: _Memberships) -> Iterator[_Fault]:
     for name, parents in between.parents.items():
         if len(parents) > 1:
             message = f"HyperNode {name} is a member of {len(parents)} parents: {_listed(parents)}"
-            findings.add("HyperNodeTwoParents", f"HyperNode {name}", message)
-            broken.add(name)
-    return broken
+            yield "HyperNodeTwoParents", [name], message
 
 
-def _tier_order(between: _Memberships, tiers: Mapping[str, int], cyclic: Set[str], findings: Findings) -> set[str]:
-    broken: set[str] = set()
+def _tier_order(between: _Memberships, tiers: Mapping[str, int], cyclic: Set[str]) -> Iterator[_Fault]:
     for name, tier in tiers.items():
         # Tiers around a cycle cannot grow: that is said once, as a cycle.
         judged = (child for child in between.children[name] if not {name, child} <= cyclic)
@@ -283,12 +282,10 @@ def _tier_order(between: _Memberships, tiers: Mapping[str, int], cyclic: Set[str
         if children:
             below = ", ".join(f"{child} (tier {tiers[child]})" for child in children)
             message = f"HyperNode {name} has tier {tier}, which is not above that of its members {below}"
-            findings.add("HyperNodeTierOrder", f"HyperNode {name}", message)
-            broken.add(name)
-    return broken
+            yield "HyperNodeTierOrder", [name], message
 
 
-def _overlaps(between: _Memberships, members: Mapping[str, Members], findings: Findings) -> set[str]:
+def _overlaps(between: _Memberships, members: Mapping[str, Members]) -> Iterator[_Fault]:
     listing: dict[str, set[str]] = defaultdict(set)
     for name, each in members.items():
         for node in each.nodes:
@@ -298,14 +295,11 @@ def _overlaps(between: _Memberships, members: Mapping[str, Members], findings: F
         if len(names) > 1:
             shared[frozenset(names)].append(node)
     above = {name: between.above({name}) for owners in shared for name in owners}
-    broken: set[str] = set()
     for owners, nodes in shared.items():
         beside = _side_by_side(owners, above)
         if beside:
             message = f"{_listed(beside)} share {_nodes(sorted(nodes))}, but do not lie one above the other"
-            findings.add("HyperNodeOverlap", f"HyperNode {beside[0]}", message)
-            broken.update(beside)
-    return broken
+            yield "HyperNodeOverlap", beside, message
 
 
 def _side_by_side(names: Set[str], above: Mapping[str, Set[str]]) -> list[str]:

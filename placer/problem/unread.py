@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from placer.base.words import and_list, some
 from placer.kube.base import controller
 from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
-from placer.kube.pod import TERMINAL_PHASES
+from placer.kube.pod import TERMINAL_PHASES, PodManifest
 from placer.kube.unread_kinds import LIMITS, UnreadLimit, kueue_queue
 from placer.problem.blueprints import job_finished
 from placer.problem.eligibility import numa_marks
 from placer.problem.findings import Findings, counted
-from placer.problem.gangs import COSCHEDULING, KAI, VOLCANO
+from placer.problem.gangs import COSCHEDULING, KAI, VOLCANO, PodEntry
 from placer.problem.instance import Group, Pod, PodState, Queue
 from placer.problem.keys import GroupKey, Key
 from placer.problem.network_objects import APP_GROUP_LABEL
@@ -28,11 +28,9 @@ from placer.problem.unsupported import claimed
 
 if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, StatefulSetManifest
-    from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
     from placer.kube.manifests import Objects, UnreadObject
-    from placer.kube.pod import PodManifest
+    from placer.kube.workload_sets import LeaderWorkerSetManifest
     from placer.problem.expansion import Expansion
-    from placer.problem.gangs import PodEntry
 
 #: Name of what stands for all objects of a kind.
 _ALL = "*"
@@ -112,9 +110,9 @@ class _Doubts:
         yield from self._named(label)
         yield from self._kind(_GROUPS.get(group.key.api_group, ""))
         yield from self._of_queue(group.queue)
-        for borne in (self._borne.get(group.key[1:]), self._any("namespaces", group.key.namespace)):
-            if borne is not None:
-                yield borne
+        namespaces = self._by_attribute.get("namespaces", ())
+        of_namespace = next((each.label for each in namespaces if each.name == group.key.namespace), None)
+        yield from filter(None, (self._borne.get(group.key[1:]), of_namespace))
         if group.limited:
             yield from self._all("hyper_nodes")
         for pod, written in pods:
@@ -165,9 +163,6 @@ class _Doubts:
 
     def _all(self, attribute: str) -> Iterator[str]:
         return (each.label for each in self._by_attribute.get(attribute, ()))
-
-    def _any(self, attribute: str, name: str) -> str | None:
-        return next((each.label for each in self._by_attribute.get(attribute, ()) if each.name == name), None)
 
 
 def _listed_names(app_group: UnreadObject) -> frozenset[str] | None:

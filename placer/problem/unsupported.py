@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from placer.base.text import shown
-from placer.kube.base import FREE_TEXT, LEFT_OUT, MOST_TEXT, TEXT_BYTES, NodeSelector, controller
+from placer.kube.base import FREE_TEXT, LEFT_OUT, MOST_TEXT, TEXT_BYTES, Metadata, NodeSelector, controller
 from placer.kube.marks import KAI_TOPOLOGIES, SHARES
 from placer.problem.eligibility import has_long_lists, longer, operating_systems, too_long
 from placer.problem.findings import Findings
@@ -21,7 +21,6 @@ from placer.problem.nodes import DEFAULT_OS, OS_LABEL
 
 if TYPE_CHECKING:
     from placer.kube.apps import JobManifest
-    from placer.kube.base import Metadata
     from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
     from placer.kube.pod import PodAffinity, PodManifest, PodSpec
 
@@ -54,7 +53,8 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
+        stated = ((key, claim.spec) for key, claim in self._claims.items())
+        exclusive = {key for key, spec in stated if spec is not None and _ONE_POD in (spec.access_modes or ())}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
@@ -92,10 +92,6 @@ class Volumes:
         if name not in self._volumes:
             self._findings.missing(f"PersistentVolume {name}", f"PersistentVolumeClaim {key}")
         return self._volumes.get(name)
-
-
-def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
-    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
 
 
 def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:

@@ -27,7 +27,7 @@ _Part = TypeVar("_Part", Group, SubGroup)
 
 
 def in_states(instance: Instance, pods: Mapping[Key, Pod], gone: Collection[Key] = ()) -> Instance:
-    """Some pods wait or run, and others are not there: their groups count them as that."""
+    """Some pods wait or run, others are not there."""
     groups, left = dict(instance.groups), {**instance.pods, **pods}
     touched = {pod.group for pod in pods.values()}
     for key in gone:

@@ -13,16 +13,15 @@ from functools import cached_property
 
 from placer.kube.apps import JobManifest
 from placer.kube.base import Metadata, OwnerReference
-from placer.kube.job_sets import (
+from placer.kube.pod import TolerationEntry
+from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamScheduling
+from placer.kube.workload_sets import (
     JobSetManifest,
     JobSetScheduling,
     JobSetTargetScheduling,
-    MountingPodSpec,
+    LeaderWorkerSetManifest,
     ReplicatedJob,
 )
-from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
-from placer.kube.pod import TolerationEntry
-from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamScheduling
 from placer.problem.blueprints import Blueprint, Marks, job_blueprint, job_size, owner_reference, upstream_pod_group
 from placer.problem.findings import Finding
 from placer.problem.gangs import (
@@ -126,7 +125,9 @@ class JobSetExpansion:
         )
 
     def _claims(self, replicated: ReplicatedJob) -> dict[str, str]:
-        mounted = set(_mounted(replicated.template.spec.template.spec))
+        spec = replicated.template.spec.template.spec
+        containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+        mounted = {mount.name for container in containers for mount in container.volume_mounts or ()}
         policies = self.job_set.spec.volume_claim_policies or ()
         names = (each.metadata.name for policy in policies for each in policy.templates or ())
         return {name: f"{name}-{self.job_set.name}" for name in names if name in mounted}
@@ -144,7 +145,7 @@ class JobSetExpansion:
             "replicatedjob-replicas": str(_replicas(replicated)),
             "global-replicas": str(sum(map(_replicas, self._replicated))),
             "job-index": str(index),
-            "job-key": hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest(),
+            "job-key": _sha1(key),
             "job-global-index": str(before + index),
             "group-name": group,
             "group-replicas": str(_replicas_of(group, self._replicated)),
@@ -232,11 +233,6 @@ def _replicas(replicated: ReplicatedJob) -> int:
     return 1 if replicated.replicas is None else replicated.replicas
 
 
-def _mounted(spec: MountingPodSpec) -> Iterator[str | None]:
-    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
-        yield from (mount.name for mount in container.volume_mounts or ())
-
-
 def _group_name(replicated: ReplicatedJob) -> str:
     return replicated.group_name or "default"
 
@@ -316,7 +312,8 @@ class LeaderWorkerSetExpansion:
     def _replica(self, index: int) -> Iterator[Blueprint]:
         template = self.workers_set.spec.leader_worker_template
         of_leader = "leaderTemplate" if template.leader_template is not None else "workerTemplate"
-        yield self._blueprint(index, range(index, index + 1), of_leader, self._leader_sub_group)
+        leader_sub_group = None if self._sub_group_size is None or self._policy_type == "LeaderExcluded" else 0
+        yield self._blueprint(index, range(index, index + 1), of_leader, leader_sub_group)
         if not self._waits:
             by_sub_group: dict[int | None, list[int]] = {}
             for worker in range(1, self._size):
@@ -328,10 +325,6 @@ class LeaderWorkerSetExpansion:
     def _policy_type(self) -> str:
         policy = self.workers_set.spec.leader_worker_template.sub_group_policy
         return (policy.sub_group_policy_type if policy is not None else None) or "LeaderWorker"
-
-    @property
-    def _leader_sub_group(self) -> int | None:
-        return None if self._sub_group_size is None or self._policy_type == "LeaderExcluded" else 0
 
     def _sub_group(self, worker: int) -> int | None:
         """A leader is extra in the first subgroup where the workers alone divide, and all pods do not."""

@@ -72,7 +72,7 @@ def bandwidth(outcome: Outcome) -> Iterator[Violation]:
             user = f"{flow.dependency} of AppGroup {flow.app_group}"
             added[link][user] += pairs * (flow.dependency.min_bandwidth or 0)
     for link, users in sorted(added.items()):
-        room, fresh = network.capacity(link), sum(users.values())
+        room, fresh = network.capacities.get(link), sum(users.values())
         if room is not None and fresh > 0 and total[link] > room:
             excess, topology = total[link] - room, f"NetworkTopology {network.topology}"
             message = (

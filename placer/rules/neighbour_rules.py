@@ -12,7 +12,7 @@ from itertools import chain, combinations, filterfalse
 from placer.problem import Key, Pod, PodState
 from placer.problem.findings import counted
 from placer.problem.keys import label_word
-from placer.problem.neighbours import AffinityTerm, DomainUnit, SpreadLimit
+from placer.problem.neighbours import AffinityTerm, SpreadLimit
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Violation
 from placer.problem.pod_index import by_domain, domain_of, owners_of_terms, pairs_apart
@@ -92,8 +92,7 @@ def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
     for term, domains, means in _apart(outcome):
         for value in sorted(domains.keys() & means.keys()):
             there, meant = domains[value], means[value]
-            pairs = pairs_apart(there, meant)
-            pairs -= pairs_apart(_old(outcome, there), _old(outcome, meant))
+            pairs = _new_pairs(outcome, there, meant)
             if pairs:
                 where = f"{term.topology_key}={label_word(value)}"
                 others = counted({pod_name(key) for key in meant})
@@ -119,8 +118,8 @@ def _apart(outcome: Outcome) -> Iterator[tuple[AffinityTerm, dict[str, list[Key]
             yield term, by_domain(nodes, term.topology_key, owners, outcome.node_of), meanings[place]
 
 
-def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
-    return [key for key in keys if key not in outcome.new]
+def _new_pairs(outcome: Outcome, one: Sequence[Key], two: Sequence[Key]) -> int:
+    return pairs_apart(one, two) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in (one, two)))
 
 
 def spread(outcome: Outcome) -> Iterator[Violation]:
@@ -187,9 +186,9 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
 
     The amount is the number of pairs, one of them new, per domain.
     """
-    for (label, value), units in sorted(_exclusive_units(outcome).items()):
+    for (label, value), units in sorted(outcome.exclusive_units().items()):
         names = sorted(unit.name for unit in units)
-        pairs = sum(units[one] or units[other] for one, other in combinations(units, 2))
+        pairs = sum(not outcome.new.keys().isdisjoint((*one, *two)) for one, two in combinations(units.values(), 2))
         if pairs:
             domain = f"Domain {label}={label_word(value)}"
             message = (
@@ -202,7 +201,7 @@ def exclusive(outcome: Outcome) -> Iterator[Violation]:
 
 def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
     for (label, value), both in sorted(outcome.job_places().items()):
-        pairs = pairs_apart(*both) - pairs_apart(*(filterfalse(outcome.new.__contains__, keys) for keys in both))
+        pairs = _new_pairs(outcome, *both)
         if pairs:
             domain = f"Domain {label}={value}"
             alone, others = (counted(set(map(pod_name, keys))) for keys in both)
@@ -211,12 +210,3 @@ def _beside_exclusive_jobs(outcome: Outcome) -> Iterator[Violation]:
                 f"of other Jobs of JobSets: {count_of(pairs, 'pair')} too many"
             )
             yield Violation("C15", (domain, pod_name(min(both[0]))), pairs, message)
-
-
-def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:
-    found: dict[tuple[str, str], dict[DomainUnit, bool]] = defaultdict(dict)
-    for unit, domains in outcome.unit_places.items():
-        for value, pods in domains.items() if unit.exclusive else ():
-            if value is not None:
-                found[unit.topology_key, value][unit] = any(key in outcome.new for key in pods)
-    return found

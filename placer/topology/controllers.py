@@ -73,11 +73,13 @@ def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], n
     present = list(pods)
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
+    staying = (pod for pod in present if pod.metadata.deletion_timestamp is None)
+    running = [pod for pod in staying if pod.status is not None and pod.status.phase == "Running"]
     bound = (bound_at(pod) or now for pod in present if pod.spec.node_name)
     started = before.schedule_start_time or min(bound, default=None)
     calculated = before.topology_calculation_time if _is_same_order(before, order) else None
     status: dict[str, Any] = {
-        "runningWorkloads": sum(_runs(pod) for pod in present),
+        "runningWorkloads": len(running),
         "topologyCalculationTime": timestamp(calculated or now),
         "topologyOrder": order,
     }
@@ -110,11 +112,6 @@ def _document(workload: AppGroupWorkload) -> Document:
 def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
     stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
     return stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
-
-
-def _runs(pod: PodManifest) -> bool:
-    phase = pod.status.phase if pod.status is not None else None
-    return phase == "Running" and pod.metadata.deletion_timestamp is None
 
 
 CONSISTENT = "placer.dev/Consistent"

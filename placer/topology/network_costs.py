@@ -18,6 +18,7 @@ from placer.problem.network_objects import (
     NETWORK_TOPOLOGY_API,
     find_config_map,
     measured_costs,
+    only_one_each,
     read_measurements,
     read_network,
 )
@@ -26,7 +27,6 @@ from placer.topology.controllers import allocated_bandwidth
 
 if TYPE_CHECKING:
     from placer.kube.manifests import Objects
-    from placer.kube.scheduler_plugins import NetworkTopologyManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,16 @@ class CostReport:
         """As plain values, for JSON."""
         config_map, measured = self.config_map, self.measured
         return {
-            "networkTopology": {"namespace": self.topology.namespace, "name": self.topology.name},
+            "networkTopology": self.topology._asdict(),
             "weights": self.weights,
             "unknownCost": UNKNOWN_COST,
             **_matrices_as_dict(self.matrices),
             "links": [
-                {
-                    "kind": link.kind,
-                    "origin": link.origin,
-                    "destination": link.destination,
-                    "bandwidthCapacity": self.capacities.get(link),
-                    "bandwidthAllocated": self.allocated.get(link, 0),
-                }
+                link._asdict()
+                | {"bandwidthCapacity": self.capacities.get(link), "bandwidthAllocated": self.allocated.get(link, 0)}
                 for link in sorted({*self.capacities, *self.allocated})
             ],
-            "configMap": config_map and {"namespace": config_map.namespace, "name": config_map.name},
+            "configMap": config_map and config_map._asdict(),
             "measured": measured
             and {
                 "percentile": measured.percentile,
@@ -142,7 +137,8 @@ def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = M
     if network is None:
         raise BadInstance([Fault(name, None, "NetworkTopology", "", "none", "at least one")])
     note_network(network, {}, findings)
-    chosen = _written(objects, network.topology)
+    counting = only_one_each(objects.network_topologies, "NetworkTopology", NETWORK_TOPOLOGY_API, Findings())
+    chosen = counting[network.topology]
     lists = tuple(each.name for each in (chosen.spec.weights if chosen.spec is not None else None) or ())
     config_map, named = find_config_map(chosen, objects.config_maps)
     measured = None
@@ -162,11 +158,6 @@ def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = M
         measured=measured,
         findings=findings.all(),
     )
-
-
-def _written(objects: Objects, key: Key) -> NetworkTopologyManifest:
-    found = [each for each in objects.network_topologies if Key(each.namespace, each.name) == key]
-    return max(found, key=lambda each: (each.group == NETWORK_TOPOLOGY_API, each.group))
 
 
 def _matrices(areas: Iterable[Area], costs: Mapping[Link, int]) -> tuple[Matrix, ...]:

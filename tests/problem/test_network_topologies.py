@@ -61,7 +61,7 @@ def test_costs_and_capacities() -> None:
     assert network.topology == Key("default", "nt-default")
     assert network.costs == {HERE: 5, THERE: 6, region: 20}
     assert network.capacities == {HERE: 2**30, region: 2}
-    assert (network.capacity(HERE), network.capacity(THERE)) == (2**30, None)
+    assert (network.capacities.get(HERE), network.capacities.get(THERE)) == (2**30, None)
     assert [network.cost(*pair) for pair in (("n1", "n1"), ("n1", "n2"), ("n2", "n1"), ("n1", "n3"), ("n3", "n1"))] == [
         0,
         5,
@@ -79,8 +79,8 @@ def test_the_sample_of_the_proposal() -> None:
     network = read(text, nodes=nodes)
     assert [network.cost("z1", other) for other in ("z1", "z2", "z3", "z4")] == [0, 5, 20, 20]
     assert network.cost("z4", "z3") == 10
-    assert network.capacity(Link("zone", "z1", "z2")) == 2**30
-    assert network.capacity(Link("region", "us-east-1", "us-west-1")) == 10 * 2**30
+    assert network.capacities.get(Link("zone", "z1", "z2")) == 2**30
+    assert network.capacities.get(Link("region", "us-east-1", "us-west-1")) == 10 * 2**30
 
 
 @pytest.mark.parametrize("field", ["bandwidthAllocated", "bandwidthAllocatable"])

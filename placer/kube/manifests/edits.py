@@ -85,17 +85,13 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
         raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
     there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
     found = [index for index in there if matches(tests, _labels(raws[index]))]
-    _check_one_kind(map(raws.__getitem__, found), option)
+    kinds = sorted({f"{raws[index].kind.lower()}.{raws[index].group}".rstrip(".") for index in found})
+    if len(kinds) > 1:
+        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
     if not found:
         others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
-
-
-def _check_one_kind(raws: Iterable[RawObject], option: str) -> None:
-    kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
-    if len(kinds) > 1:
-        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
 
 
 _read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode
@@ -192,7 +188,7 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
         place = place[key]
     _put(place, _key(place, steps, option), value)
     file = f"{raw.file} with {shown(option, 200)}"
-    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file, fits=False)
+    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file)
 
 
 def _put(place: Any, key: Any, value: Any) -> None:
@@ -252,11 +248,7 @@ def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
 
 
 def _is_list(info: KindInfo | None, steps: Sequence[str]) -> bool:
-    here: Fields | None = read_fields(info) if info is not None else None
-    for step in steps:
-        if here is None:
-            break
-        here = Fields(here.names, here.values) if here.is_list and step.isdecimal() else here.under(step)
+    here = read_fields(info).at(steps) if info is not None else None
     return here is not None and here.is_list
 
 
@@ -268,15 +260,7 @@ def _why(info: KindInfo, kind: str, above: Sequence[tuple[Steps, Fields]], rest:
         return f"nothing reads {path}; a key that has dots stands in brackets: {whole}"
     like = nearest(rest[0], above)
     words = f"; found like it: {path_text(like)}" if like else ""
-    if _is_known(info, (*place, rest[0])):
+    known = known_fields(info)
+    if known is not None and known.at((*place, rest[0])) is not None:
         return f"{path} is a field of {kind} that nothing reads, so it decides nothing{words}"
     return f"{path} is no field of {kind}{words}"
-
-
-def _is_known(info: KindInfo, steps: Steps) -> bool:
-    fields = known_fields(info)
-    for step in steps:
-        if fields is None or fields.open:
-            break
-        fields = fields if isinstance(step, int) else fields.under(step)
-    return fields is not None

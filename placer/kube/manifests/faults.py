@@ -62,11 +62,9 @@ class Faults:
         if more:
             number = f"at least {more} more faults" if self.enough else f"{more} more faults"
             rest = [Fault("the input", None, "", "", number, "none")]
-        raise BadInstance([*self._in_order(), *rest])
-
-    def _in_order(self) -> list[Fault]:
         files = {name: rank for rank, name in enumerate(dict.fromkeys(fault.file for fault in self._told))}
-        return sorted(self._told, key=lambda fault: (files[fault.file], fault.document or 0))
+        told = sorted(self._told, key=lambda fault: (files[fault.file], fault.document or 0))
+        raise BadInstance([*told, *rest])
 
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

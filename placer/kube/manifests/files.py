@@ -7,11 +7,14 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from placer.base.errors import Fault
 from placer.base.text import shown
+from placer.kube.base import Problem
 from placer.kube.manifests.faults import Faults
 from placer.kube.manifests.syntax import BOM, Text, looks_like_json
 
@@ -25,13 +28,6 @@ YAML_TEXT = 256 * 2**20
 #: 55,000 equal pods stay below 150.
 UNPACKED_TIMES = 300
 UNPACKED_FREE = 64 * 2**20
-
-
-class _Refused(Exception):
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(found)
-        self.found = found
-        self.expected = expected
 
 
 #: Whether text is JSON to the bytes of it that are left.
@@ -49,8 +45,8 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
     for name, found in _files(paths, log):
         try:
             texts.append(name if isinstance(name, Text) else Text(name, _read(name, budget), found))
-        except _Refused as refusal:
-            log.add(Fault(shown(str(name), 400), None, "", "", refusal.found, refusal.expected))
+        except Problem as refusal:
+            log.add(Fault(shown(str(name), 400), None, "", "", refusal.found or "", refusal.expected))
         except OSError as error:
             log.add(Fault(shown(str(name), 400), None, "", "", _trouble(error), "a file that can be read"))
     if faults is None:
@@ -96,21 +92,16 @@ def _read(name: str, budget: _Budget) -> bytearray:
 def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
     data = bytearray()
     first = file.read(_PIECE)
-    pieces = _unpacked(first, file) if first[:2] == b"\x1f\x8b" else _pieces(first, file)
+    rest = iter(partial(file.read, _PIECE), b"")
+    pieces = _unpacked(first, file) if first[:2] == b"\x1f\x8b" else chain((first,), rest)
     is_json = False
     for piece in pieces:
         data += piece
         is_json = is_json or looks_like_json(data[:_PIECE])
         if len(data) > budget[is_json]:
             kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
-            raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
+            raise Problem(f"at most {limit} of {kind}, unpacked", f"more than {limit} of {kind} in all")
     return data
-
-
-def _pieces(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
-    while first:
-        yield first
-        first = file.read(_PIECE)
 
 
 def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
@@ -126,14 +117,14 @@ def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[byte
                 taken += len(packed)
             given += len(piece)
             if given > UNPACKED_FREE + taken * UNPACKED_TIMES:
-                raise _Refused(f"text of more than {UNPACKED_TIMES} times the size it is packed in", "less of it")
+                raise Problem("less of it", f"text of more than {UNPACKED_TIMES} times the size it is packed in")
             if member.eof:
                 packed = _skip_padding(packed, file)
                 member = zlib.decompressobj(wbits=31) if packed else member
             elif not packed and not piece:
-                raise _Refused("a gzip file that ends too early", "a whole gzip file")
+                raise Problem("a whole gzip file", "a gzip file that ends too early")
     except zlib.error as error:
-        raise _Refused(f"a damaged gzip file ({error})", "a whole gzip file") from None
+        raise Problem("a whole gzip file", f"a damaged gzip file ({error})") from None
 
 
 def _skip_padding(packed: bytes, file: BinaryIO | io.BufferedIOBase) -> bytes:
@@ -158,7 +149,7 @@ def _check_encoding(data: bytearray) -> None:
                 place = start + error.start
                 line = data.count(b"\n", 0, place) + 1
                 found = f"byte 0x{view[place]:02x} at line {line}, which is not UTF-8"
-                raise _Refused(found, "text in UTF-8") from None
+                raise Problem("text in UTF-8", found) from None
             start = stop
 
 

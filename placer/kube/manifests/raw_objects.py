@@ -1,8 +1,8 @@
 """Texts to single objects, each with its own slice of JSON text.
 
-Only the header of an object is read here. Its shape, a parser that knows every field of the kind and makes a value of
-none, tells quickly whether an object has only known fields. YAML takes a hundred times as long as JSON, so a text that
-is wrong all over is read only as far as faults are reported.
+Only the header of an object is read. Its shape, a parser that makes a value of no field of the kind, tells quickly
+whether it has only known fields. YAML takes a hundred times as long as JSON, so a text that is wrong all over is read
+only as far as faults are reported.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import itertools
 import re
 import types
 from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from placer.base.errors import Fault
 from placer.base.text import shown
-from placer.kube.kinds import KINDS, Fields, KindInfo, known_fields
+from placer.kube.kinds import KINDS, Fields, KindInfo
 from placer.kube.manifests import syntax
 from placer.kube.manifests.faults import Faults
 from placer.kube.manifests.syntax import OBJECT_TEXT, OBJECTS, Text
@@ -208,9 +207,6 @@ class Names:
 #: Where a field stands, in whichever item of a list: None for the index.
 Place = tuple[str | None, ...]
 
-#: Sources of an object's header: attributes of these names, the values of the second line as text.
-_ATTRIBUTES = frozenset(("apiVersion", "kind", "metadata", "name", "namespace"))
-_TEXT = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
@@ -229,46 +225,38 @@ class ObjectShape:
             for step in place:
                 branch = branch if step is None else branch.setdefault(step, {})
             branch[None] = place
-        self._decode = msgspec.json.Decoder(self._struct(fields, tree, ()), dec_hook=self._note).decode
+        self._decode = msgspec.json.Decoder(self._struct(fields, tree), dec_hook=self._note).decode
 
     def places(self, text: bytes) -> set[Place] | None:
         """Places of an object's strays; None where it does not fit."""
         self._hits.clear()
-        return None if self.header(text) is None else set(self._hits)
-
-    def header(self, text: msgspec.Raw | bytes) -> _Header | None:
-        """Header of an object; None where it does not fit."""
         try:
-            return cast(_Header, self._decode(text))
+            self._decode(text)
         except (msgspec.DecodeError, RecursionError):
             return None
+        return set(self._hits)
 
     def _note(self, mark: type, _: object) -> object:
         self._hits.add(self._marks[mark])
         return mark()  # msgspec asks for a value of the type
 
-    def _struct(self, fields: Fields, strays: Mapping[Any, Any], place: tuple[str, ...]) -> Any:
-        is_alike = not strays and place not in ((), ("metadata",))
-        made = self._made.get(id(fields)) if is_alike else None
+    def _struct(self, fields: Fields, strays: Mapping[Any, Any]) -> Any:
+        made = None if strays else self._made.get(id(fields))
         if made is None:
-            parts = {
-                name: self._part(each, strays.get(name, {}), (*place, name)) for name, each in fields.names.items()
-            }
+            parts = {name: self._part(each, strays.get(name, {})) for name, each in fields.names.items()}
             parts |= {name: self._mark(each[None]) for name, each in strays.items() if None in each}
             made = _object(parts)
-            if is_alike:
+            if not strays:
                 self._made[id(fields)] = made
         return made
 
-    def _part(self, fields: Fields, strays: Mapping[Any, Any], place: tuple[str, ...]) -> Any:
-        if place in _TEXT:
-            return str | None
+    def _part(self, fields: Fields, strays: Mapping[Any, Any]) -> Any:
         if fields.values is not None:
-            return types.GenericAlias(dict, (str, self._part(fields.values, {}, (*place, "")))) | None
+            return types.GenericAlias(dict, (str, self._part(fields.values, {}))) | None
         if not fields.names:
             return msgspec.Raw
-        made = self._struct(fields, strays, place)
-        return made | None if place == ("metadata",) else types.GenericAlias(list, (made,)) | made | None
+        made = self._struct(fields, strays)
+        return types.GenericAlias(list, (made,)) | made | None
 
     def _mark(self, place: Place) -> Any:
         mark = type("Stray", (), {})
@@ -278,7 +266,7 @@ class ObjectShape:
 
 def _object(parts: Mapping[str, Any]) -> Any:
     """Attributes by number take less time than names."""
-    called = {name if name in _ATTRIBUTES else f"f{number}": name for number, name in enumerate(parts)}
+    called = {f"f{number}": name for number, name in enumerate(parts)}
     return msgspec.defstruct(
         "Object",
         [(attribute, parts[name], None) for attribute, name in called.items()],
@@ -286,15 +274,6 @@ def _object(parts: Mapping[str, Any]) -> Any:
         forbid_unknown_fields=True,
         gc=False,
     )
-
-
-@cache
-def shape_of(api_version: str, kind: str) -> ObjectShape | None:
-    """The shape of a kind without strays, where its fields are known."""
-    group, _, version = api_version.rpartition("/")
-    info = KINDS.get((group, kind))
-    fields = known_fields(info, version) if info is not None else None
-    return None if fields is None else ObjectShape(fields)
 
 
 #: One object in so many is looked at; reading stops after as many wrong ones as would make 20,000 in all, as with
@@ -346,17 +325,13 @@ _FLOW_YAML = re.compile(rb"\s*[\[{]\s*(?![\"{}\[\]\s0-9tfn-])")
 _HALF_PAIR = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F])")
 #: Lists may hold lists, as kubectl get of several resources once printed them, but not lists of lists.
 _LISTS_DEEP = 2
-#: After so many objects of one kind in a row the next is expected to be another; one that has an unknown field takes so
-#: many away.
-_ALIKE = 64
-_MISFIT = 8
 
 
 class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One object as text.
 
     ``text``: JSON, mostly a slice of the file's text. ``document``: counts from 1. ``snapshot``, ``gates``: scheduler
-    and mode of its snapshot. ``fits``: known to have only fields of its kind.
+    and mode of its snapshot.
     """
 
     api_version: str
@@ -369,7 +344,6 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     added: bool = False
     snapshot: str = ""
     gates: bool = False
-    fits: bool = False
 
     @property
     def group(self) -> str:
@@ -449,7 +423,6 @@ class _Splitter:
         self._probe: Probe | None = None
         self._snapshot, self._gates = "", False
         self._stopped = False
-        self._headers = _Headers()
 
     def run(self, probe: Probe) -> bool:
         if self._text.is_json and not _FLOW_YAML.match(self._text.data):
@@ -557,16 +530,16 @@ class _Splitter:
 
     def _item(self, text: msgspec.Raw, typed: _Header, depth: int) -> None:
         try:
-            header, fits = self._headers.read(text)
+            header = _read_header(text)
         except (msgspec.DecodeError, RecursionError):
-            header, fits = _Header(), False
+            header = _Header()
         if not header.kind or not header.apiVersion:
             self._slowly(text, typed)
         elif is_list(header):
             self._list_in_list(text, depth)
         else:
             self._position += 1
-            self._add(header, text, fits)
+            self._add(header, text)
 
     def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
         top = _read_top(text)
@@ -589,13 +562,13 @@ class _Splitter:
         elif not (is_list(header) and _has_no_items(header, text)):
             self._add(header, _inherit(header, parent, text))
 
-    def _add(self, header: _Header, text: msgspec.Raw, fits: bool = False) -> None:
+    def _add(self, header: _Header, text: msgspec.Raw) -> None:
         if not (header.metadata or _NAMELESS).name:
             text = self._names.named(header, text)
         names = header.metadata or _NAMELESS
         origin = (self._text.name, self._position, self._added, self._snapshot)
         called = (header.apiVersion or "", header.kind or "", names.namespace or "", names.name or "")
-        self._keep(RawObject(*called, text, *origin, self._gates, fits))
+        self._keep(RawObject(*called, text, *origin, self._gates))
 
     def _keep(self, raw: RawObject) -> None:
         text = raw.text
@@ -615,25 +588,6 @@ class _Splitter:
             if self._probe is not None and self._probe.finds_enough(raw):
                 self._fault("", "wrong objects all the way to here, where reading stops", "objects that are right")
                 self._stopped = True
-
-
-class _Headers:
-    def __init__(self) -> None:
-        self._kind: tuple[str, str] | None = None
-        self._count = 0
-
-    def read(self, text: msgspec.Raw) -> tuple[_Header, bool]:
-        if self._kind is not None and self._count >= _ALIKE:
-            shape = shape_of(*self._kind)
-            header = shape.header(text) if shape is not None else None
-            if header is not None and (header.apiVersion, header.kind) == self._kind:
-                return header, True
-            self._count -= _MISFIT
-        header = _read_header(text)
-        kind = (header.apiVersion or "", header.kind or "")
-        self._count = self._count + 1 if kind == self._kind else 0
-        self._kind = kind
-        return header, False
 
 
 def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int]:

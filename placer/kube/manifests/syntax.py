@@ -29,14 +29,6 @@ ALIAS_VALUES = 1_000_000
 ALIAS_TEXT = 64 * 2**20
 
 
-def _values_allowed(length: int) -> int:
-    return 1_000_000 + length // 6
-
-
-def _object_values_allowed(length: int) -> int:
-    return length // 6
-
-
 def yaml_values_allowed(length: int) -> int:
     """Most events of a YAML text; ordinary YAML has one in 6 to 10 bytes."""
     return 5_000_000 + length // 7
@@ -91,15 +83,15 @@ _STEP[list(b"}]")] = -1
 
 def object_refusal(text: bytes) -> str:
     """Why an object must not be read on: ``found ..., expected ...``; empty: it may."""
-    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, _object_values_allowed(len(text))):
+    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, len(text) // 6):
         return ""  # as nearly all
-    why = refusal(text, _object_values_allowed(len(text)))
+    why = refusal(text, len(text) // 6)
     return f"found {why[1]}, expected {why[2]}" if why is not None else ""
 
 
 def refusal(text: bytes | bytearray, values: int | None = None) -> tuple[str, str, str] | None:
     """Why a JSON text must not be parsed: place, found and expected; None: it may."""
-    most = _values_allowed(len(text)) if values is None else values
+    most = 1_000_000 + len(text) // 6 if values is None else values
     if text.count(b",") + text.count(b"{") + text.count(b"[") > most:  # strings may hold these too
         number = sum(len(piece) for piece, _ in _outside_strings(text, _NOT_TOKEN))
         if number > most:

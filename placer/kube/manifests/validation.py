@@ -7,6 +7,7 @@ import hashlib
 import os
 import threading
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,18 +30,8 @@ from placer.kube.reader import Misfit
 from placer.kube.unread_kinds import KUEUE_KINDS, WORKLOADS, UnreadWorkload, extended_resource, part, read_workload
 
 if TYPE_CHECKING:
-    from placer.kube import apps, core, policy, scheduling, volcano
-    from placer.kube.core import PodDisruptionBudgetManifest
-    from placer.kube.job_sets import JobSetManifest
-    from placer.kube.kai import KaiPodGroupManifest
-    from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
+    from placer.kube import apps, core, policy, scheduler_plugins, scheduling, volcano, workload_sets
     from placer.kube.pod import PodManifest
-    from placer.kube.scheduler_plugins import (
-        AppGroupManifest,
-        CoschedulingPodGroupManifest,
-        NetworkTopologyManifest,
-        NodeResourceTopologyManifest,
-    )
 
 #: Objects of these stand for all others: without them nothing is as it was meant.
 NEVER_SET_ASIDE = frozenset({"policies"})
@@ -119,18 +110,18 @@ class Objects:
     queues: tuple[volcano.QueueManifest, ...] = ()
     volcano_jobs: tuple[volcano.VolcanoJobManifest, ...] = ()
     hyper_nodes: tuple[volcano.HyperNodeManifest, ...] = ()
-    coscheduling_pod_groups: tuple[CoschedulingPodGroupManifest, ...] = ()
-    kai_pod_groups: tuple[KaiPodGroupManifest, ...] = ()
-    app_groups: tuple[AppGroupManifest, ...] = ()
-    network_topologies: tuple[NetworkTopologyManifest, ...] = ()
-    node_resource_topologies: tuple[NodeResourceTopologyManifest, ...] = ()
+    coscheduling_pod_groups: tuple[scheduler_plugins.CoschedulingPodGroupManifest, ...] = ()
+    kai_pod_groups: tuple[scheduling.KaiPodGroupManifest, ...] = ()
+    app_groups: tuple[scheduler_plugins.AppGroupManifest, ...] = ()
+    network_topologies: tuple[scheduler_plugins.NetworkTopologyManifest, ...] = ()
+    node_resource_topologies: tuple[scheduler_plugins.NodeResourceTopologyManifest, ...] = ()
     deployments: tuple[apps.DeploymentManifest, ...] = ()
     stateful_sets: tuple[apps.StatefulSetManifest, ...] = ()
     replica_sets: tuple[apps.ReplicaSetManifest, ...] = ()
     jobs: tuple[apps.JobManifest, ...] = ()
-    job_sets: tuple[JobSetManifest, ...] = ()
-    leader_worker_sets: tuple[LeaderWorkerSetManifest, ...] = ()
-    pod_disruption_budgets: tuple[PodDisruptionBudgetManifest, ...] = ()
+    job_sets: tuple[workload_sets.JobSetManifest, ...] = ()
+    leader_worker_sets: tuple[workload_sets.LeaderWorkerSetManifest, ...] = ()
+    pod_disruption_budgets: tuple[core.PodDisruptionBudgetManifest, ...] = ()
     policies: tuple[policy.PolicyManifest, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
@@ -230,8 +221,7 @@ class _Kind:
         self.first = raw
         self.count = 0
         is_read = self.info is not None and raw.api_version.rpartition("/")[2] in self.info.versions
-        version = raw.api_version.rpartition("/")[2]
-        self.strays = _Strays(self.info, version) if is_read and self.info is not None else None
+        self.strays = _Strays(self.info, raw.api_version) if is_read and self.info is not None else None
         self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
     def of_version(self, api_version: str) -> Iterator[RawObject]:
@@ -315,10 +305,7 @@ class _Validation:
         return kind
 
     def _check_once(self, raw: RawObject, kind: _Kind) -> None:
-        namespace = raw.namespace
-        if kind.info is not None:
-            namespace = (namespace or "default") if kind.info.namespaced else ""
-        first = kind.seen.setdefault((namespace, raw.name), raw)
+        first = kind.seen.setdefault(raw.identity[2:], raw)
         if first is not raw:
             where = f"{shown(first.file, 400)} (document {first.document})"
             self._fault(raw, "", f"the object of {where} again", "each object once")
@@ -415,7 +402,7 @@ class _Validation:
     def _unknown(self) -> Iterator[UnknownField]:
         for (api_version, name), kind in sorted(self._kinds.items()):
             if kind.strays is not None:
-                yield from kind.strays.all(f"{api_version} {name}")
+                yield from kind.strays.all()
             elif kind.info is None and (like := nearest_kind(kind.first.group, name)) is not None:
                 meant = f"{like.group}/{like.versions[-1]} {like.kind}".lstrip("/")
                 yield UnknownField(kind.first.label, f"{api_version} {name}", "kind", meant, kind.count)
@@ -527,35 +514,28 @@ _LONGEST = 200
 
 
 class _Strays:
-    def __init__(self, info: KindInfo, version: str) -> None:
-        self._info, self._fields = info, known_fields(info, version)
-        self._found: dict[Place, _Stray] = {}
-        self._beyond: _Stray | None = None
+    def __init__(self, info: KindInfo, api_version: str) -> None:
+        self._info, self._kind = info, f"{api_version} {info.kind}"
+        self._fields = known_fields(info, api_version.rpartition("/")[2])
+        self._found: dict[Place, UnknownField] = {}  #: () stands for those beyond the ones that are shown
+        self._counts: Counter[Place] = Counter()
         self._walked = 0
         self._enough = _WALKED
         self._shape: ObjectShape | None = None
 
     def look(self, raw: RawObject, text: bytes) -> bool:
-        if raw.fits or self._fields is None:
+        if self._fields is None:
             return False
-        if self._beyond is not None:
+        if () in self._found:
             return True
         places = self._shape.places(text) if self._shape is not None else None
         if places is None:
             places = self._walk(raw, text, self._fields)
-        for place in places:
-            self._found[place].count += 1
+        self._counts.update(places)
         return bool(places)
 
-    def all(self, kind: str) -> Iterator[UnknownField]:
-        for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
-            elsewhere = tuple(
-                each
-                for each in self._info.versions
-                if stray.place and _has(known_fields(self._info, each), stray.place)
-            )
-            is_read = bool(elsewhere) and _has(read_fields(self._info), stray.place)
-            yield UnknownField(stray.label, kind, stray.path, stray.nearest, stray.count, elsewhere, is_read)
+    def all(self) -> Iterator[UnknownField]:
+        return (replace(each, count=max(1, self._counts[place])) for place, each in self._found.items())
 
     def _walk(self, raw: RawObject, text: bytes, fields: Fields) -> set[Place]:
         places: set[Place] = set()
@@ -563,31 +543,21 @@ class _Strays:
             place = tuple(None if isinstance(step, int) else step for step in steps)
             if place not in self._found:
                 if len(self._found) == _TOLD:
-                    self._beyond = _Stray(raw.label, count=1)
+                    self._found[()] = UnknownField(raw.label, self._kind, "", "", 1)
                     break
-                like = nearest(str(steps[-1]), above)
-                self._found[place] = _Stray(raw.label, path_text(steps), path_text(like), place=place)
+                self._found[place] = self._stray(raw, steps, place, path_text(nearest(str(steps[-1]), above)))
             places.add(place)
         self._walked += 1
         if self._walked == self._enough:
             self._enough *= 2
-            self._shape = ObjectShape(fields, self._found)
+            self._shape = ObjectShape(fields, filter(None, self._found))
         return places
 
-
-@dataclass(slots=True)
-class _Stray:
-    label: str
-    path: str = ""
-    nearest: str = ""
-    count: int = 0
-    place: Place = ()
-
-
-def _has(fields: Fields | None, place: Place) -> bool:
-    for step in place:
-        fields = fields.under(step) if fields is not None and step is not None else fields
-    return fields is not None
+    def _stray(self, raw: RawObject, steps: Steps, place: Place, like: str) -> UnknownField:
+        known = {each: known_fields(self._info, each) for each in self._info.versions}
+        elsewhere = tuple(each for each, fields in known.items() if fields is not None and fields.at(place) is not None)
+        is_read = bool(elsewhere) and read_fields(self._info).at(place) is not None
+        return UnknownField(raw.label, self._kind, path_text(steps), like, 1, elsewhere, is_read)
 
 
 def _unknown(

@@ -13,15 +13,18 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from placer.base.errors import BadInstance, Fault
 from placer.base.text import shown
 from placer.base.words import counted
-from placer.problem import TopologyTree
 from placer.problem.domains import natural
 from placer.problem.findings import Findings
 from placer.topology.discovery.switches import Discovery, merged_note, tree_from
+
+if TYPE_CHECKING:
+    from networkx.utils import UnionFind  # takes half a second
 
 #: ``Switch  36 "S-0002c9020046c588"  # "description" ...``, likewise Ca and Rt.
 _RECORD = re.compile(r'(Switch|Ca|Rt)\s+\d+\s+"(\w-[0-9a-fA-F]{1,16})"\s*(?:#\s*"(.*?)"(?=\s|$).*)?')
@@ -143,7 +146,6 @@ def _said(words: str) -> str:
 
 class _Joined:
     def __init__(self, fabric: _Description, hosts: Mapping[str, str]) -> None:
-        self._parent: dict[str, str] = {}
         self.on: dict[str, set[str]] = defaultdict(set)  #: switch to its hosts
         self.linked: dict[str, set[str]] = defaultdict(set)  #: switch to switches
         for one, two in fabric.links:
@@ -169,12 +171,13 @@ class _Joined:
 
     def sets(self) -> Iterator[tuple[int, list[list[str]]]]:
         """One level more than there are where a link of equals joins."""
-        self._parent = {switch: switch for switch in self.levels}
-        first: dict[str, str] = {}
+        from networkx.utils import UnionFind
+
+        joined, first = UnionFind(self.levels), dict[str, str]()
         for switch in sorted(self.on):
             for host in self.on[switch]:
-                self._join(switch, first.setdefault(host, switch))
-        yield 1, self._found(1)
+                joined.union(switch, first.setdefault(host, switch))
+        yield 1, self._found(joined, 1)
         links: dict[int, list[tuple[str, str]]] = defaultdict(list)
         for one in self.levels:
             for two in self.linked[one]:
@@ -182,24 +185,16 @@ class _Joined:
                     low, high = sorted((self.levels[one], self.levels[two]))
                     links[high + (low == high)].append((one, two))
         for level in range(2, max(links, default=1) + 1):
-            for one, two in links[level]:
-                self._join(one, two)
-            yield level, self._found(level)
+            for link in links[level]:
+                joined.union(*link)
+            yield level, self._found(joined, level)
 
-    def _found(self, level: int) -> list[list[str]]:
+    def _found(self, joined: UnionFind[str], level: int) -> list[list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
         for switch, its in self.levels.items():
             if its <= level:
-                found[self._root(switch)].append(switch)
+                found[joined[switch]].append(switch)
         return list(found.values())
-
-    def _root(self, switch: str) -> str:
-        while self._parent[switch] != switch:
-            self._parent[switch] = switch = self._parent[self._parent[switch]]
-        return switch
-
-    def _join(self, one: str, two: str) -> None:
-        self._parent[self._root(one)] = self._root(two)
 
 
 class _Levels:
@@ -218,16 +213,11 @@ class _Levels:
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
-        name = self._new_name(own or self._named(switches), level)
-        hosts = self._hosts(switches) if level == 1 else set()
+        first = (own or self._named(switches))[0]
+        name = first if first not in self.domains else f"{first}-tier{level}"
+        hosts = {host for each in switches for host in self._joined.on[each]} if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
-
-    def _new_name(self, names: Sequence[str], level: int) -> str:
-        return names[0] if names[0] not in self.domains else f"{names[0]}-tier{level}"
-
-    def _hosts(self, switches: Sequence[str]) -> set[str]:
-        return {host for each in switches for host in self._joined.on[each]}
 
     def _named(self, switches: Iterable[str]) -> list[str]:
         return sorted((self._names[each] for each in switches), key=natural)
@@ -239,9 +229,7 @@ def _discovery(levels: _Levels, findings: Findings, others: int) -> Discovery:
     notes += _linked_note(titles, tiers)
     if others:
         notes.append(f"{counted(others, 'channel adapter')} in hosts that are no nodes: left out")
-    tree = tree_from(levels.domains)
-    found = {name: replace(each, tier=tiers[name]) for name, each in tree.hyper_nodes.items()}
-    tree = TopologyTree(found, root_tier=1 + max(tiers.values(), default=0))
+    tree = tree_from(levels.domains, tiers=tiers)
     return Discovery(tree, titles=titles, findings=findings.all(), notes=tuple(notes))
 
 

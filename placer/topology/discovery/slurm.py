@@ -31,26 +31,26 @@ class _Reading:
         self.sizes: tuple[int, ...] = ()
         self.faults: list[Fault] = []
 
-    def fault(self, place: str, found: str, expected: str, subject: str = "") -> None:
-        self.faults.append(Fault(self.source, None, subject, place, found, expected))
+    def fault(self, place: str, found: str, expected: str) -> None:
+        self.faults.append(Fault(self.source, None, "", place, found, expected))
 
     def names(self, text: object, place: str) -> tuple[str, ...]:
         if text is None:
             return ()
-        if not isinstance(text, str) or text.upper() == "ALL":
-            self.fault(place, shown(repr(text)), "a hostlist such as tux[0-3,12]")
-            return ()
         try:
-            return tuple(dict.fromkeys(expand(text)))
+            if isinstance(text, str) and text.upper() != "ALL":
+                return tuple(dict.fromkeys(expand(text)))
+            wrong = shown(repr(text))
         except ValueError as error:
-            self.fault(place, shown(str(error), 200), "a hostlist such as tux[0-3,12]")
-            return ()
+            wrong = shown(str(error), 200)
+        self.fault(place, wrong, "a hostlist such as tux[0-3,12]")
+        return ()
 
     def size_list(self, sizes: Sequence[object], place: str) -> None:
         told = ",".join(map(str, sizes))
         numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
         base = numbers[0] if len(numbers) == len(sizes) else 0
-        if not base or not all(_is_power(each, base) for each in numbers):
+        if not base or any(each % base or (each // base).bit_count() > 1 for each in numbers):
             self.fault(place, shown(told), "the size of a block, and then that times powers of two")
         elif sorted(set(numbers)) != numbers:
             self.fault(place, shown(told), "sizes that grow")
@@ -63,10 +63,6 @@ class _Reading:
         if self.faults:
             raise BadInstance(self.faults)
         return discover_switches([*self.records, *_joined(self.records, self.sizes)], self.source)
-
-
-def _is_power(size: int, base: int) -> bool:
-    return size % base == 0 and (size // base) & (size // base - 1) == 0
 
 
 def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[SwitchRecord]:
@@ -101,9 +97,8 @@ def discover_topology_conf(text: str, source: str, topology: str | None = None) 
             nodes, below = (reading.names(fields.get(key), place) for key in ("nodes", "switches"))
             trees.append(SwitchRecord(fields["switchname"], nodes, below, place))
         elif "blockname" in fields:
-            blocks.append(
-                SwitchRecord(fields["blockname"], reading.names(fields.get("nodes"), place), (), place, _BLOCK)
-            )
+            nodes = reading.names(fields.get("nodes"), place)
+            blocks.append(SwitchRecord(fields["blockname"], nodes, (), place, _BLOCK))
         elif "blocksizes" in fields:
             reading.size_list(fields["blocksizes"].split(","), place)
         elif "ringname" in fields:

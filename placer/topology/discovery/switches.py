@@ -9,8 +9,9 @@ from __future__ import annotations
 import graphlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from placer.base.errors import BadInstance, Fault
@@ -45,8 +46,7 @@ def discover_switches(records: Sequence[SwitchRecord], source: str) -> Discovery
     for name, domain in merged.items():
         together[domain].append(name)
     titles = {name: ", ".join(sorted(each, key=natural)) for name, each in together.items() if len(each) > 1}
-    tree = tree_from({name: (hosts, below) for name, (hosts, below) in domains.items()}, by_name)
-    return Discovery(tree, titles=titles, notes=merged_note(together.values()))
+    return Discovery(tree_from(domains, by_name), titles=titles, notes=merged_note(together.values()))
 
 
 def merged_note(together: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -63,13 +63,15 @@ def merged_note(together: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def tree_from(
-    domains: Mapping[str, tuple[Iterable[str], Iterable[str]]], records: Mapping[str, SwitchRecord] | None = None
+    domains: Mapping[str, tuple[Iterable[str], Iterable[str]]],
+    records: Mapping[str, SwitchRecord] | None = None,
+    tiers: Mapping[str, int] = MappingProxyType({}),
 ) -> TopologyTree:
     """Make a tree of domains that have one parent at most, each before its parent."""
     parents = {child: name for name, (_, below) in domains.items() for child in below}
-    tiers: dict[str, int] = {}
+    tiers = dict(tiers)
     for name, (_, below) in domains.items():
-        tiers[name] = 1 + max((tiers[child] for child in below), default=0)
+        tiers.setdefault(name, 1 + max((tiers[child] for child in below), default=0))
     made = {
         name: HyperNode(
             name=name,
@@ -187,22 +189,20 @@ def discover_graph(document: Mapping[str, Any], source: str) -> Discovery:
     if faults:
         raise BadInstance(faults)
     found = [each for each in read if each is not None]
-    notes: tuple[str, ...] = ()
     wide = _wide(found)
-    if wide:
-        notes = (
-            f"{len(wide):,} accelerated domains, such as {shown(min(wide))}, lie below several switches: all of "
-            "them are left out",
-        )
     made = discover_switches(_records(found, accelerated=not wide), source)
-    return Discovery(made.tree, made.titles, made.labels, made.findings, (*made.notes, *notes))
+    if not wide:
+        return made
+    lie = f"{len(wide):,} accelerated domains, such as {shown(min(wide))}, lie below several switches"
+    return replace(made, notes=(*made.notes, f"{lie}: all of them are left out"))
 
 
 def _instance(entry: object, place: str, source: str, faults: list[Fault]) -> _GraphHost | None:
     if isinstance(entry, dict):
         host, layers = entry.get("id"), entry.get("network_layers") or []
         accelerator = (entry.get("attributes") or {}).get("nvlink") or ""
-        if _are_texts(host, accelerator, layers):
+        listed = layers if isinstance(layers, list) else [None]
+        if host and all(isinstance(each, str) for each in (host, accelerator, *listed)):
             return _GraphHost(str(host), tuple(each for each in layers if each), accelerator, place)
     faults.append(Fault(source, None, "", place, shown(repr(entry)), "id and network_layers, which are texts"))
     return None
@@ -229,8 +229,3 @@ def _records(found: Sequence[_GraphHost], *, accelerated: bool) -> list[SwitchRe
         for near, wide in pairwise(path):
             below[wide][near] = None
     return [SwitchRecord(name, tuple(hosts[name]), tuple(below[name]), place) for name, place in places.items()]
-
-
-def _are_texts(host: object, accelerator: object, layers: object) -> bool:
-    listed = layers if isinstance(layers, list) else [None]
-    return bool(host) and all(isinstance(each, str) for each in (host, accelerator, *listed))

@@ -1,10 +1,23 @@
-"""jobset.x-k8s.io JobSet (``api/jobset/v1alpha2``, v0.12): batch Jobs that belong together."""
+"""JobSets (``api/jobset/v1alpha2``, v0.12), LeaderWorkerSets (``api/leaderworkerset/v1``, v0.10): sets of gangs."""
 
 from __future__ import annotations
 
-from placer.kube.apps import ClaimTemplate, JobSpec
-from placer.kube.base import Condition, Count, MaybeNamed, Name, Named, Present, Schema, Template, WorkWithStatus
-from placer.kube.pod import Container, PodSpec
+from typing import Literal
+
+from placer.kube.apps import ClaimTemplate, JobSpec, JobStatus
+from placer.kube.base import (
+    Count,
+    MaybeNamed,
+    Name,
+    Named,
+    Positive,
+    Present,
+    Schema,
+    Template,
+    Work,
+    WorkWithStatus,
+)
+from placer.kube.pod import Container, PodSpec, PodTemplateSpec
 from placer.kube.scheduling import UpstreamScheduling
 
 
@@ -76,9 +89,41 @@ class JobSetSpec(Schema, frozen=True, kw_only=True):
     volume_claim_policies: tuple[VolumeClaimPolicy, ...] | None = None
 
 
-class JobSetStatus(Schema, frozen=True, kw_only=True):
-    conditions: tuple[Condition, ...] | None = None
+class JobSetStatus(JobStatus, frozen=True, kw_only=True):
     restarts: Count | None = None
 
 
 JobSetManifest = WorkWithStatus[JobSetSpec, JobSetStatus]
+
+
+class LeaderWorkerSubGroups(Schema, frozen=True, kw_only=True):
+    """The leader is in the first subgroup, or in none."""
+
+    sub_group_policy_type: Literal["LeaderWorker", "LeaderExcluded"] | None = None
+    sub_group_size: Positive | None = None
+
+
+class LeaderWorkerTemplate(Schema, frozen=True, kw_only=True):
+    """A leader without a template is as the ``size`` - 1 workers are."""
+
+    size: Positive | None = None
+    leader_template: PodTemplateSpec | None = None
+    worker_template: PodTemplateSpec
+    sub_group_policy: LeaderWorkerSubGroups | None = None
+    volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
+
+
+class LeaderWorkerNetwork(Schema, frozen=True, kw_only=True):
+    subdomain_policy: str | None = None
+
+
+class LeaderWorkerSetSpec(Schema, frozen=True, kw_only=True):
+    """Replicas left out are 1."""
+
+    replicas: Count | None = None
+    startup_policy: Literal["LeaderCreated", "LeaderReady"] | None = None
+    leader_worker_template: LeaderWorkerTemplate
+    network_config: LeaderWorkerNetwork | None = None
+
+
+LeaderWorkerSetManifest = Work[LeaderWorkerSetSpec]
