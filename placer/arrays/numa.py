@@ -98,7 +98,7 @@ class DenseNuma:
         key = self._crowd(node, pods)
         if key not in self._any_order:
             found = find_order(self.kubelet(node), self.start[node], pods, [0.0] * len(pods))
-            self._any_order[key] = found.orders is Orders.ANY
+            self._any_order[key] = found.orders is Orders.CREATION
         return self._any_order[key]
 
     def refuses(self, node: int, pods: Sequence[Units]) -> bool:

@@ -79,7 +79,6 @@ class _Crowd:
             [self.kubelet.units(pod.numa) for pod in pods],
             [pod.created for pod in pods],
             hint=[numbers[binding.pod] for binding in self.bindings],
-            tell_any=False,
         )
         if found.sequence is None:
             return found.orders, self.bindings
@@ -91,7 +90,7 @@ class _Crowd:
         return self.kubelet.admit_all(self.kubelet.start(self.node), units) is not None
 
     def as_it_is(self) -> tuple[Orders, Sequence[Binding]]:
-        return Orders.ANY if len(self.bindings) == 1 else Orders.SOME, self.bindings
+        return Orders.CREATION if len(self.bindings) == 1 else Orders.SOME, self.bindings
 
     def with_zones(self, bindings: Sequence[Binding]) -> list[Binding]:
         state, found = self.kubelet.start(self.node), []

@@ -299,7 +299,7 @@ def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOr
         zones.append(kubelet.names(answer[1]))
     # If all were of one age: an order by age is any order then.
     orders = find_order(kubelet, start, units, [0.0] * len(units), limit=_TRIED).orders
-    return _BindingOrder(tuple(keys), WaitFor.BINDING if orders is Orders.ANY else WaitFor.ADMISSION, tuple(zones))
+    return _BindingOrder(tuple(keys), WaitFor.BINDING if orders is Orders.CREATION else WaitFor.ADMISSION, tuple(zones))
 
 
 def _gang_order(
