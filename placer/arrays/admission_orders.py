@@ -14,8 +14,6 @@ from itertools import groupby
 
 from placer.arrays.packed_kubelet import PackedKubelet, State, Units
 
-__all__ = ["LIMIT", "Ordering", "Orders", "find_order", "is_plain", "some_order"]
-
 #: Most admissions that are tried for one question (by creation? some order?) about one node.
 LIMIT = 20_000
 

@@ -18,8 +18,6 @@ from placer.base.grouping import grouped
 if TYPE_CHECKING:
     from placer.arrays.numa import DenseNuma
 
-__all__ = ["Attraction", "affinity_order", "joined_classes"]
-
 #: Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
 Domains = Sequence[IntArray]
 

@@ -11,9 +11,6 @@ import numpy as np
 from placer.arrays.solution import BoolArray, IntArray
 from placer.problem import Area, Dependency, Instance, Key, Link, Network
 
-__all__ = ["Call", "DenseNetwork", "Workload", "read_network"]
-
-
 #: A limit that every cost keeps: C8 does not apply.
 NO_LIMIT = 2**31 - 1
 

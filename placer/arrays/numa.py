@@ -14,9 +14,6 @@ from placer.arrays.solution import IntArray, Solution
 from placer.problem import Instance
 from placer.problem.numa import NumaDemand
 
-__all__ = ["LIMITLESS", "DenseNuma", "read_numa"]
-
-
 #: The most room of a zone that arrays hold, and the most that they add up over the 64 zones that a node may have.
 MOST_ROOM, MOST_SUMMED = 2**62, 2**56
 

@@ -28,8 +28,6 @@ from placer.problem.numa import (
     lowest_set,
 )
 
-__all__ = ["PackedKubelet", "State", "Unit", "Units", "packed_kubelets"]
-
 #: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more by default.
 _FEW = 8
 

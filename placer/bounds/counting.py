@@ -17,21 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense, DenseScope
-from placer.arrays.model import FloatArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.bounds.call_costs import CallCosts, standing_cost
-from placer.bounds.standalone import ArrayCache, BoolArray, IntArray, RoomMeasure, StandaloneLimits
+from placer.bounds.standalone import ArrayCache, RoomMeasure, StandaloneLimits
 from placer.problem.placement import MAXIMISED
-
-__all__ = [
-    "MOST_SIZES",
-    "NamedBound",
-    "bounds_for",
-    "counting_of",
-    "named_bounds",
-    "placed_before",
-    "some_of",
-    "weight_bound",
-]
 
 
 @dataclass(frozen=True)

@@ -18,25 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import FloatArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.arrays.symmetry import partition_rows
 from placer.base.deadline import NEVER, Deadline
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
-from placer.bounds.standalone import (
-    BoolArray,
-    EqualGroups,
-    IntArray,
-    Region,
-    RoomMeasure,
-    Shapes,
-    StandaloneLimits,
-    SubGroupPods,
-    cheapest,
-)
-
-__all__ = ["Cuts", "NodeClasses", "Terms", "lp_bounds"]
-
+from placer.bounds.standalone import EqualGroups, Region, RoomMeasure, Shapes, StandaloneLimits, SubGroupPods, cheapest
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
 MOST_CLASSES = 48

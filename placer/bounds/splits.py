@@ -24,14 +24,11 @@ from functools import cached_property
 import numpy as np
 
 from placer.arrays import Call, Dense, DenseNetwork
-from placer.arrays.model import BoolArray, FloatArray, IntArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.base.deadline import Budget
 from placer.base.grouping import grouped
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.call_costs import CallCosts, standing_cost
-
-__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts"]
-
 
 #: With more connected parts than this an AppGroup is not looked at.
 MOST_PARTS = 60_000

@@ -16,27 +16,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.arrays.symmetry import GroupSignatures, counting_shapes, equal_nodes, partition_rows
 from placer.base.grouping import grouped
 from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.problem.instance import HostPort
-
-__all__ = [
-    "ArrayCache",
-    "BoolArray",
-    "EqualGroups",
-    "IntArray",
-    "Region",
-    "RoomMeasure",
-    "Shapes",
-    "StandaloneLimits",
-    "SubGroupPods",
-    "Within",
-    "cheapest",
-    "usable",
-]
-
 
 #: Room is made up from requests exactly up to so many units, beyond that it is taken as it is.
 EXACT_ROOM = 20_000

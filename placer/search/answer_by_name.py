@@ -19,8 +19,6 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.pod_index import PodIndex, domain_of, owners_of_terms
 
-__all__ = ["FIRST_FIT", "first_fit"]
-
 #: Seconds for it, where nothing is decided a second after the limit.
 FIRST_FIT = 0.5
 

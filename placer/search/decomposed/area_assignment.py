@@ -17,7 +17,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, DenseNetwork, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.base.deadline import Budget
 from placer.base.grouping import grouped
 from placer.bounds.splits import AppGroupSplits
@@ -25,9 +25,6 @@ from placer.search.decomposed.area_program import AreaProgram
 from placer.search.decomposed.destroy import draw_one, groups_of_apps
 from placer.search.decomposed.incumbent_state import IncumbentState
 from placer.search.exact.count_model import limited_solver
-
-__all__ = ["AreaAssignment", "Split"]
-
 
 #: Calls that an AppGroup may cut beyond the least, for the parts that a program has.
 EXTRA = (0, 1, 2)

@@ -21,12 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.base.deadline import Budget
 from placer.base.linear import ColumnSum, IntegerProgram, Row
 from placer.search.decomposed.node_fillings import Filling, FillingProblem, Pricing, make_filling_problem
-
-__all__ = ["refilled"]
 
 
 def refilled(dense: Dense, solution: Solution, priority: int, budget: Budget, workers: int, seed: int) -> Solution:

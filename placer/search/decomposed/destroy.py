@@ -16,12 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense, DenseNetwork, DenseScope
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.bounds import CallCosts
 from placer.problem.placement import MAXIMISED
 from placer.search.decomposed.incumbent_state import IncumbentState
-
-__all__ = ["DestroyOperators", "Neighbourhood", "bins_of", "groups_of_apps", "tied_groups"]
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -24,8 +24,6 @@ from placer.search.events import Emit, SearchOptions, TooLarge
 from placer.search.exact.method import FIRST_BUDGET, ExactSearch
 from placer.search.greedy.multi_start import complete
 
-__all__ = ["search"]
-
 #: What neighbourhood search on the first value that is not proved gets of the budget, as a factor: what is reached on
 #: the values after it lasts only as long as it does.
 FOREMOST = 4.0

@@ -15,13 +15,11 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.arrays.symmetry import partition_rows
 from placer.base.grouping import grouped
 from placer.base.linear import IntegerProgram, Row
 from placer.search.exact.count_model import limited_solver
-
-__all__ = ["Filling", "FillingProblem", "Pricing", "make_filling_problem"]
 
 
 @dataclass(frozen=True)

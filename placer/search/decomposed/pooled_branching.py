@@ -19,8 +19,6 @@ from placer.search.exact.count_model import Linear
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 
-__all__ = ["BranchedSolution", "branch_and_cut"]
-
 #: Iterations of the simplex method that count as a unit of deterministic time, and nodes that one worker may look at
 #: for each: it has nothing else by which it ends at the same place each time.
 ITERATIONS, NODES = 3_000, 50

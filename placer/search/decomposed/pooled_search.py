@@ -17,8 +17,6 @@ from placer.base.deadline import Budget
 from placer.search.exact.count_model import limited_solver, set_hint
 from placer.search.exact.pooled_model import PooledModel
 
-__all__ = ["PooledSearch"]
-
 #: With no more columns than this the whole is small.
 FEW_COLUMNS = 12_000
 

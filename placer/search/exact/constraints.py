@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.variables import Bundle, ExactVariables, Reach
-
-__all__ = ["ExactConstraints", "Implied"]
 
 
 class ExactConstraints:

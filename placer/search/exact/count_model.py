@@ -6,27 +6,15 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
 
-from placer.arrays import Dense, Solution
+from placer.arrays import Dense, DenseScope, Solution
 from placer.base.linear import LinearExpression
 from placer.problem import HostPort
 from placer.search.exact.node_sets import NodeSet, Request, first_fillings, newly_filled
-
-__all__ = [
-    "CountModel",
-    "Linear",
-    "PodCount",
-    "fewest_rooms",
-    "limited_solver",
-    "reaches",
-    "set_hint",
-    "solver_form",
-    "value_at",
-]
 
 #: A linear expression over variables of CP-SAT.
 Linear: TypeAlias = LinearExpression[IntVar]
@@ -157,6 +145,41 @@ class CountModel:
             for domain in self.paths[self.leaf_of_unit(unit)]:
                 found[domain].append(unit)
         return found
+
+    # O2
+
+    def at_leaf(self, leaf: int, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:  # noqa: ARG002  # a model of leaves notes it
+        """Make a variable about a leaf, as :meth:`integer` does."""
+        return self.integer(most, value)
+
+    def touch(
+        self, total: Linear, scope: DenseScope, there: Iterable[tuple[int, Sequence[IntVar], int]]
+    ) -> dict[int, IntVar]:
+        """Add the leaves that a scope touches to a total; return each unit of ``span`` to whether it does.
+
+        ``there``: unit, counts of new pods in it, and the most that they sum to.
+        """
+        before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
+        total.constant += len(before) + scope.lost_leaves
+        touched: dict[int, IntVar] = {}
+        pods: dict[int, Linear] = defaultdict(Linear)
+        for unit, counts, most in there:
+            if unit not in before:
+                if unit not in touched:
+                    touched[unit] = self.at_leaf(self.leaf_of_unit(unit), 1, partial(reaches, pods[unit], 1))
+                pods[unit].add(1, *counts)
+                self.at_most(Linear().add(1, *counts).add(-most, touched[unit]))
+        total.add(1, *touched.values())
+        return touched
+
+    def cover(
+        self, touched: Mapping[int, IntVar], homes: Mapping[int, IntVar], fewest: Callable[[list[int]], int]
+    ) -> None:
+        """A home is touched in as many units as its pods need: the ``fewest`` of those in it."""
+        inside = self.by_inner(touched)
+        for domain, chosen in homes.items():
+            row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-fewest(inside[domain]), chosen)
+            self.model.add(solver_form(row) >= 0)
 
     # C2
 

@@ -14,11 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.arrays.symmetry import equally_eligible, partition, partition_rows
 from placer.base.grouping import grouped
-
-__all__ = ["NodeSet", "Request", "first_fillings", "make_node_sets", "newly_filled", "raw_fits"]
 
 #: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps for each at most.
 MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 32

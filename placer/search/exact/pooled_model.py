@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, Solution
-from placer.problem.placement import MAXIMISED
 from placer.search.events import TooLarge
-from placer.search.exact.count_model import Linear, reaches, set_hint, solver_form
+from placer.search.exact.count_model import Linear, set_hint
 from placer.search.exact.pooled_program import PooledProgram, tells_all
+from placer.search.exact.valued_model import ValuedModel
 from placer.search.exact.variables import Bundle, Reach
 
-__all__ = ["PooledModel"]
 
-
-class PooledModel(PooledProgram):
+class PooledModel(PooledProgram, ValuedModel):
     """One CP-SAT model for the values after ``placed``; the search asks it as it asks the exact one.
 
     Of calls it knows none but those between pods that run: ``networkCost`` is then a constant. :meth:`knows` must hold.
@@ -36,14 +33,12 @@ class PooledModel(PooledProgram):
             raise TooLarge(f"{self.columns:,} columns, at most {int(most):,}")
         self.build()
         self.proto = self.model
-        self._values: dict[int, Linear] = {}
-        #: Name of a value to what makes its expression.
-        self.makers: dict[str, Callable[[], Linear]] = {
-            "locality": lambda: self.value,
-            "span": self._span,
-            "networkCost": lambda: Linear(constant=self.dense.constant_network),
-            "packedHyperNodes": self.packed_hyper_nodes,
-            "packedNodes": self.packed_nodes,
+        self.makers = {
+            "locality": lambda _: self.value,
+            "span": lambda _: self._span(),
+            "networkCost": lambda _: Linear(constant=self.dense.constant_network),
+            "packedHyperNodes": lambda _: self.packed_hyper_nodes(),
+            "packedNodes": lambda _: self.packed_nodes(),
         }
 
     @staticmethod
@@ -53,24 +48,6 @@ class PooledModel(PooledProgram):
         return tells_all(dense) and bool((tree.parent == tree.root).any())
 
     # As the exact model
-
-    def aim(self, criterion: int) -> Linear:
-        """Make a criterion the objective, and return its expression."""
-        value = self._value(criterion)
-        self.proto.proto.clear_objective()
-        self.proto.minimize(solver_form(value) + value.constant)
-        return value
-
-    def keep(self, criterion: int, reached: int) -> None:
-        """From now on a criterion is at least as good as ``reached``; everything is placed anyway."""
-        if self.dense.criteria[criterion][0] not in MAXIMISED:
-            value = self._value(criterion)
-            self.proto.add(solver_form(value) <= reached - value.constant)
-
-    def limit(self, criterion: int, bound: int) -> None:
-        """From now on a criterion is not better than a bound that is proved."""
-        value = self._value(criterion)
-        self.proto.add(solver_form(value) >= bound - value.constant)
 
     def fill(self) -> None:
         """From now on everything is placed: it always is."""
@@ -89,11 +66,6 @@ class PooledModel(PooledProgram):
 
     # Values
 
-    def _value(self, criterion: int) -> Linear:
-        if criterion not in self._values:
-            self._values[criterion] = self.makers[self.dense.criteria[criterion][0]]()
-        return self._values[criterion]
-
     def _span(self) -> Linear:
         total = Linear(constant=self.dense.constant_span)
         self.count_by_unit()
@@ -106,39 +78,21 @@ class PooledModel(PooledProgram):
         return total
 
     def _touch(self, total: Linear, index: int, bundle: Bundle) -> None:
-        scope = self.dense.scopes[bundle.scope]
-        before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
-        total.constant += len(before) + scope.lost_leaves
-        touched: dict[int, IntVar] = {}
-        for unit in self.units:
-            there = [] if unit in before else list(self._counts_at(unit, bundle))
-            if there:
-                row = Linear().add(1, *(variable for variable, _ in there))
-                touched[unit] = self.at_leaf(self.leaf_of_unit(unit), 1, partial(reaches, row, 1))
-                for variable, most in there:
-                    self.proto.add(solver_form(Linear().add(1, variable).add(-most, touched[unit])) <= 0)
-        total.add(1, *touched.values())
-        self._cover(index, bundle, touched, beyond=bool(scope.bound))
-
-    def _counts_at(self, unit: int, bundle: Bundle) -> list[tuple[IntVar, int]]:
-        found = list[tuple[IntVar, int]]()
-        leaf = self.leaf_of_unit(unit)
-        for owner in dict.fromkeys(self.owners[item] for item in bundle.items):
-            one = self.all[owner]
-            if one.reach is Reach.LEAF and leaf in self.homes[owner]:
-                found.append((self.homes[owner][leaf], one.many))
-        for item in bundle.items:
-            if (there := self.at.get((item, unit))) is not None:
-                found.append((there, self.room_at(self.shape_of[item], self.units[unit])))
-        return found
-
-    def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar], *, beyond: bool) -> None:
-        inside = self.by_inner(touched)
+        touched = self.touch(total, self.dense.scopes[bundle.scope], self._counts_at(bundle))
         homes = self.homes[index]
         for unit, variable in touched.items():
             above = (homes[domain] for domain in self.paths[self.leaf_of_unit(unit)] if domain in homes)
-            self.proto.add(solver_form(Linear().add(1, variable).add(-1, *above)) <= 0)
-        for domain, home in homes.items() if not beyond else ():
-            least = self.fewest(bundle, inside[domain])
-            row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, home)
-            self.proto.add(solver_form(row) >= 0)
+            self.at_most(Linear().add(1, variable).add(-1, *above))
+        if not self.dense.scopes[bundle.scope].bound:
+            self.cover(touched, homes, lambda units: self.fewest(bundle, units))
+
+    def _counts_at(self, bundle: Bundle) -> Iterator[tuple[int, Sequence[IntVar], int]]:
+        owners = dict.fromkeys(self.owners[item] for item in bundle.items)
+        for unit, places in self.units.items():
+            leaf = self.leaf_of_unit(unit)
+            for owner in owners:
+                if self.all[owner].reach is Reach.LEAF and leaf in self.homes[owner]:
+                    yield unit, [self.homes[owner][leaf]], self.all[owner].many
+            for item in bundle.items:
+                if (there := self.at.get((item, unit))) is not None:
+                    yield unit, [there], self.room_at(self.shape_of[item], places)

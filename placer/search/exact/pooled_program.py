@@ -15,13 +15,11 @@ import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.search.exact.count_model import CountModel, Linear, PodCount, fewest_rooms, solver_form
 from placer.search.exact.node_sets import Request, make_node_sets
 from placer.search.exact.pooled_bundles import PooledBundles, pool_bundles
 from placer.search.exact.variables import Bundle, Bundles, ExactVariables, Reach, make_bundles
-
-__all__ = ["PooledProgram", "tells_all"]
 
 #: A resource with more distinct sizes than this is counted in its own units only.
 MOST_SIZES = 10

@@ -13,8 +13,6 @@ from placer.search.events import TooLarge
 from placer.search.exact.count_model import limited_solver, solver_form
 from placer.search.exact.method import ExactModel, presolve_with_care
 
-__all__ = ["ready_solution"]
-
 #: Solutions of the model that kubelets refuse (C10) are excluded one by one; so many at most.
 MOST_REFUSED = 50
 
@@ -29,7 +27,7 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
         model = ExactModel(_by_admission(dense), seconds=max(0.0, deadline.left))
     except TooLarge:
         return None, None
-    value = model.objective.criterion(0)
+    value = model.criterion(0)
     needed = sum(group.need_weight for group in dense.groups)
     if not value.variables:
         return (None if value.constant >= needed else False), None

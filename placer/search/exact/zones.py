@@ -16,15 +16,12 @@ from math import gcd
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
 from placer.arrays.numa import DenseNuma
 from placer.arrays.packed_kubelet import Unit, Units
+from placer.arrays.solution import IntArray
 from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.node_sets import NodeSet
 from placer.search.exact.variables import Bundles, ExactVariables
-
-__all__ = ["Zones", "count_choices"]
-
 
 #: More room than this is as good as no limit, and no number for the solver.
 MOST_ROOM = 2**62

@@ -9,11 +9,10 @@ from itertools import accumulate
 import numpy as np
 
 from placer.arrays.model import ready
+from placer.arrays.solution import BoolArray
 from placer.base.deadline import Budget
 from placer.search.greedy.best_fit import candidates, demand_of, tops
-from placer.search.greedy.state import BoolArray, GreedyState
-
-__all__ = ["Effort", "force"]
+from placer.search.greedy.state import GreedyState
 
 #: A group with more pods than this is not tried: the search is as deep as it has pods.
 MOST_PODS = 200

@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from placer.search.greedy.state import STEP, BoolArray, GreedyState, Inside, IntArray, PodBlock
+from placer.arrays.solution import BoolArray, IntArray
+from placer.search.greedy.state import STEP, GreedyState, Inside, PodBlock
 from placer.search.greedy.unit_homes import in_homes, shared_units
-
-__all__ = ["Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
-
 
 #: More than calls of a pod cost.
 NEVER = 2**40

@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placer.arrays.solution import BoolArray, IntArray
 from placer.base.grouping import grouped
-from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
+from placer.search.greedy.state import STEP, GreedyState
 from placer.search.partial import Partner
-
-__all__ = ["Way", "carry_out", "drafts_of", "lots_of", "place_communicating", "place_one"]
 
 #: Areas tried for a component; first areas tried once there is one from which everything was placed.
 WIDTH, STARTS = 3, 6

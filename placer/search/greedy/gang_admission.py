@@ -20,8 +20,6 @@ from placer.search.greedy.local_search import move_pods
 from placer.search.greedy.state import GreedyState, PodBlock, running_sums
 from placer.search.greedy.unit_homes import by_home, in_homes, shared_units
 
-__all__ = ["Style", "admit", "admit_together", "extend", "place_app", "ruin_and_recreate"]
-
 
 @dataclass(frozen=True)
 class Style:

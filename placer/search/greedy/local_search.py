@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.greedy.state import STEP, GreedyState
 from placer.search.partial import Mobility
-
-__all__ = ["move_pods"]
 
 #: Rounds over all pods, and nodes without room that are looked at for one pod.
 ROUNDS, NODES = 4, 6

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.greedy.best_fit import tops
-from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
-
-__all__ = ["empty_nodes", "make_way"]
+from placer.search.greedy.state import STEP, GreedyState
 
 #: ``GreedyState.work`` of one call, about half a second; and of a look at a pod that might move.
 WORK, LOOK = 60 * 10**6, STEP // 50

@@ -27,9 +27,6 @@ from placer.search.greedy.making_way import empty_nodes, make_way
 from placer.search.greedy.state import STEP, GreedyLayout, GreedyState, running_sums
 from placer.search.numa.ejection_chains import place_by_ejection_chains
 
-__all__ = ["LOOKS", "complete", "greedy", "squeeze_in"]
-
-
 T = TypeVar("T", int, float)
 
 #: Sort key of a group within its priority: smaller is earlier.

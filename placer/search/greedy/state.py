@@ -12,22 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from placer.arrays import Dense, DenseGroup, Solution
-from placer.arrays.model import BoolArray, FloatArray, IntArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.arrays.symmetry import partition
 from placer.problem import HostPort
 from placer.search.partial import CallGraph, PartialSolution
-
-__all__ = [
-    "STEP",
-    "BoolArray",
-    "GreedyLayout",
-    "GreedyState",
-    "Inside",
-    "IntArray",
-    "PodBlock",
-    "least",
-    "running_sums",
-]
 
 
 @dataclass(frozen=True)

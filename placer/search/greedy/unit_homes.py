@@ -12,9 +12,8 @@ import numpy as np
 from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
-    from placer.search.greedy.state import GreedyState, IntArray
-
-__all__ = ["by_home", "in_homes", "shared_units"]
+    from placer.arrays.solution import IntArray
+    from placer.search.greedy.state import GreedyState
 
 #: (class, pods).
 Item = tuple[int, int]

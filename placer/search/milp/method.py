@@ -14,8 +14,6 @@ from placer.search.exact.method import ExactModel
 from placer.search.milp.program import PulpProgram
 from placer.search.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
 
-__all__ = ["MilpModel", "search"]
-
 #: Share of what is left of the limit that a value may take while others come after it.
 SHARE = 0.6
 
@@ -32,7 +30,7 @@ class MilpModel:
 
     def aim(self, criterion: int) -> Linear:
         """Make a criterion the objective, and return its expression."""
-        value = self.exact.objective.criterion(criterion)
+        value = self.exact.criterion(criterion)
         self.program.update()
         self.program.minimise(columns_of(value), -1 if self.dense.criteria[criterion][0] in MAXIMISED else 1)
         return value

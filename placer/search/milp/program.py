@@ -19,8 +19,6 @@ from placer.base.linear import ColumnSum
 from placer.search.events import TooLarge
 from placer.search.exact.integer_form import IntegerForm
 
-__all__ = ["BASE", "LARGEST", "TOLERANCE", "PulpProgram"]
-
 #: A variable (LpVariable) of PuLP, which brings no types.
 Variable: TypeAlias = pulp.LpVariable
 

@@ -16,8 +16,6 @@ from placer.problem.numa import NumaNode
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement
 
-__all__ = ["aligned", "misstated"]
-
 
 def aligned(instance: Instance, placement: Placement) -> Placement:
     """Order the pods of each node so that the kubelet admits them, and name the zones that it will choose.

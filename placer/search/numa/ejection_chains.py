@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.base.deadline import Budget
 from placer.search.numa.zone_bins import SINGLE, Bundle, ZoneBins
-
-__all__ = ["EXCHANGE_WORK", "place_by_ejection_chains"]
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -16,10 +16,8 @@ import numpy as np
 
 from placer.arrays.affinity_orders import Attraction
 from placer.arrays.dense_neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.partial.unit_rooms import UnitRooms
-
-__all__ = ["NeighbourRooms"]
 
 Row = TypeVar("Row", Repulsion, Attraction, SpreadRow)
 

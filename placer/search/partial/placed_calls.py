@@ -10,11 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays.model import BoolArray, IntArray
 from placer.arrays.network import Call, DenseNetwork
-
-__all__ = ["LIMITLESS", "CallGraph", "Communication", "Partner"]
-
+from placer.arrays.solution import BoolArray, IntArray
 
 #: More pods than there can be.
 LIMITLESS = 2**40

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.arrays.dense_neighbours import Confinement, DenseNeighbours, Exclusion
-    from placer.arrays.model import BoolArray, IntArray
-
-__all__ = ["UnitRooms"]
+    from placer.arrays.dense_neighbours import DenseNeighbours
+    from placer.arrays.solution import BoolArray, IntArray
+    from placer.arrays.units import Confinement, Exclusion
 
 
 class UnitRooms:

@@ -15,9 +15,6 @@ from placer.base.linear import ColumnSum
 from placer.search.decomposed.master.measured import EqualBlocks, MeasuredInstance
 from placer.search.decomposed.master.program import CommonDomain, Key, MasterProgram, blocks_of
 
-__all__ = ["Home", "HomeLayout", "dive"]
-
-
 #: A domain, and whether it is one of its leaves that is meant.
 Home = tuple[int, bool]
 

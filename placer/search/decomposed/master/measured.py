@@ -12,12 +12,9 @@ from math import gcd
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.base.grouping import grouped
 from placer.search.exact.count_model import fewest_rooms
-
-__all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
-
 
 #: Leaves hold at most so many pieces: a flow through a leaf has as many nodes.
 MOST_PIECES = 512

@@ -33,8 +33,6 @@ from placer.search.decomposed.relax_and_fix.packing_problem import (
 from placer.search.decomposed.relax_and_fix.packing_state import FixedItem, PackingState
 from placer.search.events import TooLarge
 
-__all__ = ["relaxed_and_fixed"]
-
 #: Deterministic time of a step.
 STEP_WORK = 0.5
 
