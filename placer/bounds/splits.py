@@ -43,9 +43,6 @@ PARTS_AT_ONCE = 60
 #: Deterministic time that a linear program, a step of the search, and a listed part count as.
 PROGRAM_WORK, STEP_WORK, PART_WORK = 2e-3, 4e-5, 3e-6
 
-#: Prices are taken for fractions with denominators up to these, where they are fractions of so small a common one.
-SIMPLE, FINE = (60, 1000), 2**20
-
 
 @dataclass(frozen=True)
 class CallingPods:
@@ -263,8 +260,12 @@ def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[Float
         chosen += missing[np.argsort(-gain[missing], kind="stable")[:PARTS_AT_ONCE]].tolist()
 
 
+#: Prices are fractions of this, unless they are fractions of a small common denominator.
+FINE = 2**20
+
+
 def _whole(prices: FloatArray, parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
-    for most in SIMPLE:
+    for most in (60, 1000):
         simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
         unit = math.lcm(*(price.denominator for price in simple))
         whole = np.array([int(price * unit) for price in simple], dtype=np.int64) if unit <= FINE else None

@@ -23,9 +23,6 @@ from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.node_sets import NodeSet
 from placer.search.exact.variables import Bundles, ExactVariables
 
-#: More room than this is as good as no limit, and no number for the solver.
-MOST_ROOM = 2**62
-
 #: Unit of a pod, by the pod's units and its number among them, and a choice of zones as a bit mask.
 Choice = tuple[Units, int, int]
 
@@ -197,7 +194,7 @@ class _ZoneRows:
         step = gcd(*row.coefficients) or 1
         row.coefficients = [each // step for each in row.coefficients]
         room = (self._room(mask, resource) - row.constant) // step
-        self.model.add(solver_form(row) <= min(room, MOST_ROOM))
+        self.model.add(solver_form(row) <= min(room, 2**62))  # more is no number for the solver
 
     def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
         masks = self._choices(unit)
