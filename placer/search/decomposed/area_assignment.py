@@ -26,9 +26,6 @@ from placer.search.decomposed.destroy import draw_one, groups_of_apps
 from placer.search.decomposed.incumbent_state import IncumbentState
 from placer.search.exact.count_model import limited_solver
 
-#: Calls that an AppGroup may cut beyond the least, for the parts that a program has.
-EXTRA = (0, 1, 2)
-
 #: A program of more columns is not made.
 MOST_COLUMNS = 5_000
 
@@ -110,7 +107,7 @@ class AreaAssignment:
     def _placed_anew(self, free: IntArray, apps: Sequence[int], areas: Sequence[int], seed: int) -> Solution | None:
         if not apps:
             return None
-        extra = 0 if self.attempts == 1 else self.random.choice(EXTRA)
+        extra = 0 if self.attempts == 1 else self.random.randrange(3)
         found = self._by_program(free, apps, areas, extra)
         if found is not None or len(areas) == 1:
             return found
@@ -183,7 +180,7 @@ class AreaAssignment:
     # An area
 
     def _packed(self, free: IntArray, area: int, apps: Sequence[int], seed: int) -> Solution | None:
-        for extra in EXTRA:
+        for extra in range(3):
             found = self._by_program(free, apps, [area], extra)
             if found is not None:
                 return found

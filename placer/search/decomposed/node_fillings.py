@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution
-from placer.arrays.solution import IntArray
+from placer.arrays.solution import FloatArray, IntArray
 from placer.arrays.symmetry import partition_rows
 from placer.base.grouping import grouped
 from placer.base.linear import IntegerProgram, Row
@@ -182,7 +181,7 @@ class Pricing:
         self.problem = problem
         self.programs: dict[int, IntegerProgram] = {}
 
-    def relaxed(self, kind: int, prices: IntArray) -> tuple[int, npt.NDArray[np.float64]]:
+    def relaxed(self, kind: int, prices: IntArray) -> tuple[int, FloatArray]:
         """Upper bound of the worth of a filling, and prices of room of a node: float64, shape (resources,)."""
         program = self.programs.get(kind)
         if program is None:
@@ -199,7 +198,7 @@ class Pricing:
         return program
 
     def best(
-        self, kind: int, prices: IntArray, most: IntArray, worth: npt.NDArray[np.float64], seed: int, effort: int = 1
+        self, kind: int, prices: IntArray, most: IntArray, worth: FloatArray, seed: int, effort: int = 1
     ) -> tuple[IntArray, float]:
         """Find a filling of a kind of nodes: int64, shape (shapes,), and the deterministic time.
 

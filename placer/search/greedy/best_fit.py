@@ -145,10 +145,6 @@ def choose(
     return _leaf_by_leaf(state, shape, fit, count, begin, leaves, reuse)
 
 
-#: Sets of domains that are tried for pods that have to be near each other, of which none is placed yet.
-HOMES = 12
-
-
 def choose_tied(
     state: GreedyState, shape: int, count: int, where: tuple[int, int], *, reuse: bool = True, some: bool = False
 ) -> Chosen | None:
@@ -204,7 +200,7 @@ def _homes(state: GreedyState, shape: int, count: int, where: tuple[int, int]) -
     group = state.dense.classes[index].group
     asked = max(count, sum(state.left(each) for each in row.owners if state.dense.classes[each].group == group))
     order = np.lexsort((rooms, rooms < asked, rooms < count))
-    for home in order[:HOMES].tolist():
+    for home in order[:12].tolist():
         if rooms[home] and homes[home].min() >= 0:
             yield of == home
 

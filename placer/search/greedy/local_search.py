@@ -10,9 +10,6 @@ from placer.arrays.solution import BoolArray, IntArray
 from placer.search.greedy.state import STEP, GreedyState
 from placer.search.partial import Mobility
 
-#: Rounds over all pods, and nodes without room that are looked at for one pod.
-ROUNDS, NODES = 4, 6
-
 
 def move_pods(state: GreedyState, classes: Iterable[int], limit: int) -> None:
     """Move pods of some classes, or exchange two, each time to a lower O3, up to ``GreedyState.work`` of ``limit``.
@@ -38,7 +35,7 @@ class _LocalSearch:
     def run(self, classes: Sequence[int]) -> None:
         workloads = self.communication.calls.network.workloads
         apps = {workloads[self.of[index]].app for index in classes}
-        for _ in range(ROUNDS):
+        for _ in range(4):
             moved = set()
             for index in classes:
                 app = workloads[self.of[index]].app
@@ -64,7 +61,7 @@ class _LocalSearch:
             if room[target]:
                 self._move(index, node, target)
                 return True
-            if tried < NODES and self._exchange(index, node, target, int(gain[target])):
+            if tried < 6 and self._exchange(index, node, target, int(gain[target])):
                 return True
         return False
 
