@@ -49,12 +49,7 @@ _EqualNodes: TypeAlias = tuple[int, list[int], list[tuple[dict[_Size, int], int]
 class AreaProgram:
     """The program for some AppGroups and areas.
 
-    Parameters
-    ----------
-    free
-        int64, shape (nodes, resources): room without these AppGroups.
-    nodes
-        Area to its nodes.
+    ``free``: int64, shape (nodes, resources): room without these AppGroups. ``nodes``: area to its nodes.
     """
 
     def __init__(

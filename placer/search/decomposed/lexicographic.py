@@ -193,7 +193,7 @@ class DecomposedSearch(ExactSearch):
         idle, turn = 0, self._turn(budget / 2, budget / 2)
         while idle < 6 and not turn.over:
             values = self.values
-            found = self.areas.proposed(self.solution, turn, self.chance.randrange(2**31))
+            found = self.areas.proposed(self.solution, turn)
             if found is not None:
                 self.offer(found, "networkCost")
             idle = 0 if self.values != values else idle + 1

@@ -31,30 +31,13 @@ class Filling:
 
 @dataclass(frozen=True)
 class FillingProblem:
-    """Independent pods by shape, and nodes by kind.
+    """Independent pods by shape, and nodes by kind; arrays are int64.
 
-    Parameters
-    ----------
-    classes
-        Per shape, those that are bound first in front.
-    size
-        int64, shape (shapes,): placed pods included.
-    gain
-        int64, shape (shapes,): worth of a placed pod.
-    request
-        int64, shape (shapes, resources).
-    nodes
-        Per kind.
-    room
-        int64, shape (kinds, resources): room of a node for these pods.
-    most
-        int64, shape (shapes, kinds): most pods on one node.
-    queues
-        Per capability (C11): shape to the request of a pod, and the room.
-    held
-        The pods that are placed and not decided again.
-    fillings
-        Those of nodes now.
+    ``classes``: per shape, those that are bound first in front. ``size``, ``gain``: shape (shapes,): pods, placed ones
+    included; worth of a placed one. ``request``: shape (shapes, resources). ``room``: shape (kinds, resources), of a
+    node for these pods. ``most``: shape (shapes, kinds): pods on one node. ``queues``: per capability (C11) shape to
+    the request of a pod, and the room. ``held``: pods that are placed and not decided again. ``fillings``: of nodes
+    now.
     """
 
     classes: tuple[tuple[int, ...], ...]

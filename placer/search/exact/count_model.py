@@ -1,4 +1,4 @@
-"""What every model that counts pods at places has: rows, room and ports (C2), the tree, and the two values of O4."""
+"""What every model that counts pods at places has: rows, room and ports (C2), the tree, and values as a search asks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
 from placer.arrays import Dense, DenseScope, Solution
 from placer.base.linear import LinearExpression
 from placer.problem import HostPort
+from placer.problem.placement import MAXIMISED
 from placer.search.exact.node_sets import NodeSet, Request, first_fillings, newly_filled
 
 #: A linear expression over variables of CP-SAT.
@@ -295,3 +296,51 @@ class CountModel:
         for variable, value in self.derived:
             found[variable.index] = value(found)
         return found
+
+
+class ValuedModel:
+    """A model, ``proto``, with the values of ``Dense.criteria`` as expressions.
+
+    ``makers``: name of a value to what makes its expression for a priority. Other values are always kept.
+    """
+
+    dense: Dense
+    proto: CpModel
+    makers: dict[str, Callable[[int | None], Linear]]
+
+    @cached_property
+    def _made(self) -> dict[int, Linear]:
+        return {}
+
+    def criterion(self, index: int) -> Linear:
+        """Return the expression of ``Dense.criteria[index]``."""
+        if index not in self._made:
+            name, priority = self.dense.criteria[index]
+            self._made[index] = self.makers[name](priority)
+        return self._made[index]
+
+    def maximised(self, criterion: int) -> bool:
+        """Whether more of a criterion is better."""
+        return self.dense.criteria[criterion][0] in MAXIMISED
+
+    def aim(self, criterion: int, row: Linear | None = None) -> Linear:
+        """Make a criterion, or ``row`` in its place, the objective; return the expression of the criterion."""
+        value = self.criterion(criterion)
+        row = value if row is None else row
+        self.proto.proto.clear_objective()
+        (self.proto.maximize if self.maximised(criterion) else self.proto.minimize)(solver_form(row) + row.constant)
+        return value
+
+    def keep(self, criterion: int, reached: int) -> None:
+        """From now on a criterion is at least as good as ``reached``."""
+        if self.dense.criteria[criterion][0] in self.makers:
+            self._bound(criterion, reached, above=self.maximised(criterion))
+
+    def limit(self, criterion: int, bound: int) -> None:
+        """From now on a criterion is not better than a bound that is proved."""
+        self._bound(criterion, bound, above=not self.maximised(criterion))
+
+    def _bound(self, criterion: int, bound: int, *, above: bool) -> None:
+        value = self.criterion(criterion)
+        row = solver_form(value)
+        self.proto.add(row >= bound - value.constant if above else row <= bound - value.constant)

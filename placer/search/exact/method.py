@@ -57,15 +57,9 @@ NOTHING = Must()
 class ExactModel(ExactObjective):
     """One CP-SAT model for all values; values reached are kept by rows that are added one after another.
 
-    Parameters
-    ----------
-    must
-        Of a neighbourhood: the demands of the pods outside.
-    seconds
-        Limit for building it; a model that would take longer counts as too large.
-    criterion
-        The highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
-        nodes of an area apart.
+    ``must``: of a neighbourhood: the demands of the pods outside. ``seconds``: a model that would take longer to build
+    counts as too large. ``criterion``: the highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only
+    those from ``networkCost`` on tell nodes of an area apart.
     """
 
     def __init__(

@@ -10,8 +10,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays.solution import IntArray
 from placer.search.exact.calls import CallPairs, Tie
-from placer.search.exact.count_model import Linear, fewest_rooms, solver_form, value_at
-from placer.search.exact.valued_model import ValuedModel
+from placer.search.exact.count_model import Linear, ValuedModel, fewest_rooms, solver_form, value_at
 from placer.search.exact.variables import Bundle, ExactVariables, Reach
 
 

@@ -18,10 +18,17 @@ from ortools.sat.python.cp_model import IntVar
 from placer.arrays import Dense, Solution
 from placer.arrays.solution import IntArray
 from placer.search.events import TooLarge
-from placer.search.exact.count_model import CountModel, Linear, PodCount, fewest_rooms, set_hint, solver_form
+from placer.search.exact.count_model import (
+    CountModel,
+    Linear,
+    PodCount,
+    ValuedModel,
+    fewest_rooms,
+    set_hint,
+    solver_form,
+)
 from placer.search.exact.node_sets import Request, make_node_sets
 from placer.search.exact.pooled_bundles import PooledBundles, pool_bundles
-from placer.search.exact.valued_model import ValuedModel
 from placer.search.exact.variables import Bundle, Bundles, ExactVariables, Reach, make_bundles
 
 

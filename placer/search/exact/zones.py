@@ -43,10 +43,8 @@ class _Alike:
 class Zones:
     """C10 in the model of ``variables``; nodes with a kubelet that refuses pods are places of their own.
 
-    Attributes
-    ----------
-    unsure
-        Whether counts were excluded of which it is not proved that no order works: then no bound of the model counts.
+    ``unsure``: whether counts were excluded of which it is not proved that no order works: then no bound of the model
+    counts.
     """
 
     def __init__(self, variables: ExactVariables, numa: DenseNuma) -> None:
