@@ -26,9 +26,6 @@ from placer.search.exact.variables import Bundle, ExactVariables
 from placer.search.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.search.preempt.plans import plan_of
 
-#: Solutions that no order of pods admits are excluded one by one (C10, C12); so many at most per value.
-MOST_REFUSED = 50
-
 
 @dataclass(frozen=True)
 class _Counted:
@@ -420,7 +417,7 @@ class _DisturbingSearch:
         value = self.model.aim(criterion)
         if not value.variables:
             return self._proved(criterion, value.constant)
-        for _ in range(MOST_REFUSED):
+        for _ in range(50):  # solutions that no order of pods admits are excluded one by one (C10, C12)
             if self.deadline.over:
                 return False
             self.model.hint(self.solution)

@@ -144,8 +144,6 @@ def _pods_at(home: Linear, placed: Linear, values: list[int]) -> int:
 
 #: Per workload: area or place to its ties there, each as the workload at the other end and the pairs.
 Tied = list[dict[int, list[tuple[int, list[IntVar]]]]]
-#: More than any pod asks for.
-LARGE = 2**62
 
 
 class NetworkCost:
@@ -242,5 +240,5 @@ class NetworkCost:
     @cached_property
     def _least_requests(self) -> IntArray:
         requests = self.calls.dense.requests
-        rows = [requests[list(each.classes)].min(axis=0, initial=LARGE) for each in self.network.workloads]
+        rows = [requests[list(each.classes)].min(axis=0, initial=2**62) for each in self.network.workloads]
         return np.array(rows, dtype=np.int64).reshape(len(rows), requests.shape[1])

@@ -28,9 +28,6 @@ BASE = 2**16
 #: Objectives beyond this are refused: doubles hold integers exactly up to 2^53.
 LARGEST = 2**50
 
-#: How far from an integer a solver's value may be; the rows are checked in integers anyway.
-TOLERANCE = 1e-4
-
 
 class PulpProgram:
     """The columns and rows of a model, as far as they are there at an :meth:`update`."""
@@ -104,7 +101,8 @@ class PulpProgram:
         """
         found = [variable.varValue or 0.0 for variable in self.variables]
         values = [round(value) for value in found]
-        near = all(abs(value - whole) <= TOLERANCE for value, whole in zip(found, values, strict=True))
+        # The rows are checked in integers anyway.
+        near = all(abs(value - whole) <= 1e-4 for value, whole in zip(found, values, strict=True))
         return values if near and self.program.allows(values) else None
 
 
