@@ -115,7 +115,7 @@ def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
         return model, 0
     value, room = model.criterion(task.criterion), _compactness(task, model)
     most = model.highest(room)
-    row = Linear(value.variables, [(1 + most) * each for each in value.coefficients]).plus(1, room)
+    row = Linear([*value.variables], [(1 + most) * each for each in value.coefficients]).plus(1, room)
     # The value still comes first.
     model.aim(task.criterion, row if (1 + most) * max(1, model.highest(value)) < 2**60 else value)
     return model, most
