@@ -1,4 +1,4 @@
-"""Orders in which a kubelet admits a set of pods: any, by creation time, only some, none (C10).
+"""Orders in which a kubelet admits a set of pods: by creation time, only some, none (C10).
 
 The kubelet sorts pods that arrive together by creation time; those of the same second come in any order. Equal pods are
 counted, so a handful of pods has few situations.
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 
 from placer.arrays.packed_kubelet import PackedKubelet, State, Units
 
-__all__ = ["LIMIT", "Ordering", "Orders", "find_order", "is_plain", "some_order"]
-
-#: Most admissions that are tried for one question (by creation? any order? some order?) about one node.
+#: Most admissions that are tried for one question (by creation? some order?) about one node.
 LIMIT = 20_000
 
 #: The lowest zone and class: any pod may come after it.
@@ -28,7 +26,6 @@ _Counts = tuple[int, ...]
 class Orders(Enum):
     """The orders that work, best first."""
 
-    ANY = "any order"
     CREATION = "creation order"  #: whatever the order of those created in the same second
     SOME = "only some orders"  #: bind one after another
     NONE = "no order"
@@ -53,37 +50,27 @@ def find_order(
     created: Sequence[float],
     *,
     hint: Sequence[int] = (),
-    tell_any: bool = True,
     limit: int = LIMIT,
 ) -> Ordering:
     """Find the orders in which pods are admitted, and give a good one.
 
-    ``pods``: those that this kubelet aligns. ``created``: seconds. ``hint``: positions in an order that is tried first.
-    ``tell_any``: whether it matters if any order works; else ``Orders.CREATION`` may stand for both. ``limit``: most
-    admissions to try for each of the three questions.
+    ``pods``: those that this kubelet aligns. ``created``: seconds; where all are equal, creation order is any order.
+    ``hint``: positions in an order that is tried first. ``limit``: most admissions to try for each of the questions.
     """
     search = _OrderSearch(kubelet, state, pods, created, limit)
-    proved = True
     try:
         if search.by_creation():
-            return Ordering(*search.any_or_creation(tell_any))
+            return Ordering(Orders.CREATION, search.oldest_first)
+        proved = True
     except _TooMany:
         proved = False
-    try:
-        sequence = search.some(tuple(hint))
-    except _TooMany:
-        return Ordering(Orders.NONE, None, False)
-    return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence, proved or sequence is None)
+    found = search.some(tuple(hint))
+    return replace(found, proved=found.proved and (proved or found.sequence is None))
 
 
-def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
-    """An order in which pods of any age are admitted, after ``limit`` admissions at most."""
-    search = _OrderSearch(kubelet, state, pods, [0.0] * len(pods), limit)
-    try:
-        sequence = search.some(())
-    except _TooMany:
-        return Ordering(Orders.NONE, None, False)
-    return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence)
+def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units]) -> Ordering:
+    """An order in which pods of any age are admitted, after :data:`LIMIT` admissions at most."""
+    return _OrderSearch(kubelet, state, pods, [0.0] * len(pods), LIMIT).some(())
 
 
 class _OrderSearch:
@@ -94,38 +81,29 @@ class _OrderSearch:
         self.oldest_first = tuple(sorted(range(len(pods)), key=lambda index: (created[index], index)))
         self.classes = sorted(dict.fromkeys(pods), key=lambda units: -kubelet.share(units))
         self.class_of = {units: number for number, units in enumerate(self.classes)}
-        self.largest_first = tuple(sorted(self.oldest_first, key=lambda index: self.class_of[pods[index]]))
         self.left = limit
 
     def by_creation(self) -> bool:
-        self.left = self.limit
         states: set[State] | None = {self.state}
         for _, together in groupby(self.oldest_first, key=lambda index: self.created[index]):
             states = self._finals(states, self._counts(together)) if states is not None else None
         return states is not None
 
-    def any_or_creation(self, tell_any: bool) -> tuple[Orders, tuple[int, ...], bool]:
-        if len(set(self.created)) <= 1:
-            return Orders.ANY, self.oldest_first, True
-        if not tell_any:
-            return Orders.CREATION, self.oldest_first, True
-        backwards = (self.oldest_first[::-1], self.largest_first, self.largest_first[::-1])
-        if not all(map(self._works, backwards)):  # what fails at all mostly fails so, and this is quick
-            return Orders.CREATION, self.oldest_first, True
+    def some(self, hint: tuple[int, ...]) -> Ordering:
         self.left = self.limit
         try:
-            works = self._finals({self.state}, self._counts(range(len(self.pods)))) is not None
+            sequence = self._sequence(hint)
         except _TooMany:
-            return Orders.CREATION, self.oldest_first, False
-        return Orders.ANY if works else Orders.CREATION, self.oldest_first, True
+            return Ordering(Orders.NONE, None, False)
+        return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence)
 
-    def some(self, hint: tuple[int, ...]) -> tuple[int, ...] | None:
+    def _sequence(self, hint: tuple[int, ...]) -> tuple[int, ...] | None:
         if self.kubelet.too_much(self.state, self.pods):
             return None
-        for order in (hint, self.oldest_first, self.largest_first):
+        largest_first = tuple(sorted(self.oldest_first, key=lambda index: self.class_of[self.pods[index]]))
+        for order in (hint, self.oldest_first, largest_first):
             if len(order) == len(self.pods) and self._works(order):
                 return order
-        self.left = self.limit
         take = sum(unit.take for units in self.pods for unit in units)
         classes = self._walk(self._counts(range(len(self.pods))), self.state, take, _ANY, set())
         if classes is None:

@@ -18,15 +18,11 @@ from placer.base.grouping import grouped
 if TYPE_CHECKING:
     from placer.arrays.numa import DenseNuma
 
-__all__ = ["Attraction", "affinity_order", "joined_classes"]
-
 #: Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
 Domains = Sequence[IntArray]
 
 #: Choices that are tried before no order counts as found.
 MOST_CHOICES = 400
-#: Classes on a node, of which the kubelet aligns each, all of whose orders are tried.
-MOST_ON_A_NODE = 4
 
 
 @dataclass(frozen=True)
@@ -143,7 +139,7 @@ def _unit_orders(
 ) -> Iterator[list[tuple[int, int]]]:
     yield units
     mixed = _mixed_nodes(rows, units, numa)
-    if numa is not None and mixed and all(len(here) <= MOST_ON_A_NODE for here in mixed):
+    if numa is not None and mixed and all(len(here) <= 4 for here in mixed):  # else there are too many orders
         yield from _permuted(units, mixed, numa)
 
 

@@ -12,9 +12,6 @@ from placer.arrays.solution import IntArray
 from placer.base.quantity import Resources
 from placer.problem import Instance, Pod
 
-__all__ = ["NodeAmounts", "Scale"]
-
-
 #: Sums over all nodes or all pods stay below this, so that no array and no solver overflows.
 SAFE = 2**60
 

@@ -30,8 +30,6 @@ from placer.problem.numa import NumaDemand
 from placer.problem.placement import Placement
 from placer.rules.scoring import score, used_nodes
 
-__all__ = ["make_dense"]
-
 #: Arrays of sums must hold the micro-nodes of pods that fit nowhere, and the needs of their groups.
 MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
 

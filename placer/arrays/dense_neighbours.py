@@ -29,18 +29,6 @@ from placer.problem.pod_index import PodIndex, owners_of_terms
 if TYPE_CHECKING:
     from placer.arrays.numa import DenseNuma
 
-__all__ = [
-    "ANY_NUMBER",
-    "NEIGHBOUR_RULES",
-    "Attraction",
-    "Confinement",
-    "DenseNeighbours",
-    "Exclusion",
-    "NeighbourKinds",
-    "Repulsion",
-    "SpreadRow",
-]
-
 
 ANY_NUMBER = 2**40
 

@@ -12,8 +12,6 @@ from placer.arrays.solution import BoolArray, IntArray
 from placer.problem import Constraints, Node, Requirement, Taint, Term, Toleration
 from placer.problem.nodes import UNSCHEDULABLE_TAINT
 
-__all__ = ["Eligibility"]
-
 
 class Eligibility:
     """Rows of eligible nodes, with columns in the order of ``nodes``."""

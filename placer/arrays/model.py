@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from placer.arrays.solution import BoolArray, Counts, FloatArray, IntArray, Solution, placed_by_class
+from placer.arrays.solution import BoolArray, Counts, IntArray, Solution, placed_by_class
 from placer.problem import GroupKey, HostPort, Key
 from placer.problem.placement import MAXIMISED, Placement, Score
 
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from placer.arrays.dense_neighbours import DenseNeighbours
     from placer.arrays.network import DenseNetwork
     from placer.arrays.numa import DenseNuma
-
-__all__ = [
-    "BoolArray",
-    "Dense",
-    "DenseGroup",
-    "DenseScope",
-    "DenseSubGroup",
-    "Domains",
-    "FloatArray",
-    "IntArray",
-    "PodClass",
-    "QueueRow",
-    "beats",
-    "ready",
-    "score_solution",
-]
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 

@@ -11,12 +11,6 @@ import numpy as np
 from placer.arrays.solution import BoolArray, IntArray
 from placer.problem import Area, Dependency, Instance, Key, Link, Network
 
-__all__ = ["Call", "DenseNetwork", "Workload", "read_network"]
-
-
-#: A limit that every cost keeps: C8 does not apply.
-NO_LIMIT = 2**31 - 1
-
 #: Node (-1: one that cannot take anything new), area and count of pods that are there before.
 There = tuple[int, int, int]
 
@@ -173,7 +167,7 @@ class _NetworkReader:
             Call(
                 self.number[key, each.origin],
                 self.number[key, each.destination],
-                NO_LIMIT if "C8" in off else each.max_network_cost,
+                2**31 - 1 if "C8" in off else each.max_network_cost,
                 0 if "C9" in off else each.min_bandwidth or 0,
             )
             for key, each in self.calls

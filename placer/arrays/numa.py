@@ -14,9 +14,6 @@ from placer.arrays.solution import IntArray, Solution
 from placer.problem import Instance
 from placer.problem.numa import NumaDemand
 
-__all__ = ["LIMITLESS", "DenseNuma", "read_numa"]
-
-
 #: The most room of a zone that arrays hold, and the most that they add up over the 64 zones that a node may have.
 MOST_ROOM, MOST_SUMMED = 2**62, 2**56
 
@@ -98,7 +95,7 @@ class DenseNuma:
         key = self._crowd(node, pods)
         if key not in self._any_order:
             found = find_order(self.kubelet(node), self.start[node], pods, [0.0] * len(pods))
-            self._any_order[key] = found.orders is Orders.ANY
+            self._any_order[key] = found.orders is Orders.CREATION
         return self._any_order[key]
 
     def refuses(self, node: int, pods: Sequence[Units]) -> bool:

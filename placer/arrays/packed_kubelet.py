@@ -28,11 +28,6 @@ from placer.problem.numa import (
     lowest_set,
 )
 
-__all__ = ["PackedKubelet", "State", "Unit", "Units", "packed_kubelets"]
-
-#: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more by default.
-_FEW = 8
-
 #: Room of each zone in the order of ids, packed; only :class:`PackedKubelet` can read it.
 State = tuple[int, ...]
 
@@ -251,7 +246,7 @@ class PackedKubelet:
         """As a bit mask, 0 where there is none; zones that are ``held`` must be in the set."""
         if not unit.width:
             return 0
-        if len(state) > _FEW:
+        if len(state) > 8:  # all sets of fewer are listed once; by default the kubelet itself starts with no more
             return self._set_of_many(state, unit, held)
         # The fields hold the sum over all zones, so rooms add up as they are packed; one guard is enough for the sum.
         guard = self._guard

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BoolArray", "Counts", "FloatArray", "IntArray", "Solution", "placed_by_class"]
-
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]

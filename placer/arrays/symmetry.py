@@ -19,17 +19,7 @@ from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
     from placer.arrays import Dense
-    from placer.arrays.model import IntArray
-
-__all__ = [
-    "GroupSignature",
-    "GroupSignatures",
-    "counting_shapes",
-    "equal_nodes",
-    "equally_eligible",
-    "partition",
-    "partition_rows",
-]
+    from placer.arrays.solution import IntArray
 
 
 class Partition(NamedTuple):

@@ -11,8 +11,6 @@ from itertools import chain
 from placer.problem import Pod, PodState
 from placer.problem.neighbours import ChildJob, DomainUnit, Neighbours
 
-__all__ = ["Confinement", "Exclusion", "StandingUnits"]
-
 
 @dataclass(frozen=True)
 class Confinement:

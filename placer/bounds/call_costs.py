@@ -14,10 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.arrays import Call, Dense, DenseNetwork
-from placer.arrays.model import IntArray
-
-__all__ = ["CallCosts", "standing_cost"]
-
+from placer.arrays.solution import IntArray
 
 LARGE = 2**31
 

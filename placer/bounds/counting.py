@@ -17,21 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.arrays import Dense, DenseScope
-from placer.arrays.model import FloatArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.bounds.call_costs import CallCosts, standing_cost
-from placer.bounds.standalone import ArrayCache, BoolArray, IntArray, RoomMeasure, StandaloneLimits
+from placer.bounds.standalone import ArrayCache, RoomMeasure, StandaloneLimits
 from placer.problem.placement import MAXIMISED
-
-__all__ = [
-    "MOST_SIZES",
-    "NamedBound",
-    "bounds_for",
-    "counting_of",
-    "named_bounds",
-    "placed_before",
-    "some_of",
-    "weight_bound",
-]
 
 
 @dataclass(frozen=True)
@@ -47,14 +36,11 @@ class NamedBound:
     context: tuple[int, ...] = ()
 
 
-#: Sizes of one resource that are looked at one by one, evenly chosen where there are more.
-MOST_SIZES = 32
-
 #: Priority and placed weight of it, one after another.
 Reached = tuple[tuple[int, int], ...]
 
 
-def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
+def some_of(sizes: IntArray, most: int = 32) -> list[int]:
     """Some of the sizes, evenly chosen, the largest included."""
     found: list[int] = sizes[:: -(-len(sizes) // most) or 1].tolist()
     return [*found, int(sizes[-1])] if len(sizes) and found[-1] != sizes[-1] else found

@@ -18,25 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import FloatArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.arrays.symmetry import partition_rows
 from placer.base.deadline import NEVER, Deadline
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
-from placer.bounds.standalone import (
-    BoolArray,
-    EqualGroups,
-    IntArray,
-    Region,
-    RoomMeasure,
-    Shapes,
-    StandaloneLimits,
-    SubGroupPods,
-    cheapest,
-)
-
-__all__ = ["Cuts", "NodeClasses", "Terms", "lp_bounds"]
-
+from placer.bounds.standalone import EqualGroups, Region, RoomMeasure, Shapes, StandaloneLimits, SubGroupPods, cheapest
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
 MOST_CLASSES = 48
@@ -283,13 +270,6 @@ class _Columns:
 #: Sizes tried per measure, and pieces that the room of domains is counted in, per resource.
 SIZES, PIECES = 64, 4
 
-#: Sets of nodes that are looked at apart, those that most groups and subgroups may use.
-SETS = 16
-
-ROWS = 40
-
-BROKEN = 1e-6
-
 
 @dataclass(frozen=True)
 class _RowFamily:
@@ -317,12 +297,12 @@ class Cuts:
         counts = np.array([sum(point[column] * many for column, many in terms.items()) for terms in self._terms])
         found = [pair for family in self._families for pair in self._broken(family, counts)]
         found.sort(key=lambda pair: -pair[0])
-        return [row for _, row in found[:ROWS]]
+        return [row for _, row in found[:40]]
 
     def _broken(self, family: _RowFamily, counts: FloatArray) -> Iterator[tuple[float, Row]]:
         taken = counts[family.things] @ (family.amounts[:, None] // family.sizes[None, :])
         excess = (taken - family.rooms) / np.maximum(family.rooms, 1)
-        for index in np.flatnonzero(excess > BROKEN).tolist():
+        for index in np.flatnonzero(excess > 1e-6).tolist():
             pieces = (family.amounts // family.sizes[index]).tolist()
             row: Terms = {}
             for thing, each in zip(family.things.tolist(), pieces, strict=True):
@@ -382,7 +362,8 @@ class Cuts:
 
 def _node_sets(masks: Sequence[frozenset[int]]) -> Iterable[frozenset[int]]:
     every: frozenset[int] = frozenset().union(*masks)
-    return dict.fromkeys([every, *(allowed for allowed, _ in Counter(masks).most_common(SETS))])
+    # Those that most groups and subgroups may use.
+    return dict.fromkeys([every, *(allowed for allowed, _ in Counter(masks).most_common(16))])
 
 
 KNOWN = ("admitted", "placed")

@@ -20,10 +20,9 @@ from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
     from placer.arrays import Dense, DenseScope
-    from placer.arrays.dense_neighbours import Attraction, DenseNeighbours, Repulsion, SpreadRow
-    from placer.arrays.model import BoolArray, IntArray
-
-__all__ = ["NeighbourLimits"]
+    from placer.arrays.affinity_orders import Attraction
+    from placer.arrays.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+    from placer.arrays.solution import BoolArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,11 @@ from functools import cached_property
 import numpy as np
 
 from placer.arrays import Call, Dense, DenseNetwork
-from placer.arrays.model import BoolArray, FloatArray, IntArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.base.deadline import Budget
 from placer.base.grouping import grouped
 from placer.base.linear import IntegerProgram, Row
 from placer.bounds.call_costs import CallCosts, standing_cost
-
-__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts"]
-
 
 #: With more connected parts than this an AppGroup is not looked at.
 MOST_PARTS = 60_000
@@ -45,9 +42,6 @@ PARTS_AT_ONCE = 60
 
 #: Deterministic time that a linear program, a step of the search, and a listed part count as.
 PROGRAM_WORK, STEP_WORK, PART_WORK = 2e-3, 4e-5, 3e-6
-
-#: Prices are taken for fractions with denominators up to these, where they are fractions of so small a common one.
-SIMPLE, FINE = (60, 1000), 2**20
 
 
 @dataclass(frozen=True)
@@ -266,8 +260,12 @@ def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[Float
         chosen += missing[np.argsort(-gain[missing], kind="stable")[:PARTS_AT_ONCE]].tolist()
 
 
+#: Prices are fractions of this, unless they are fractions of a small common denominator.
+FINE = 2**20
+
+
 def _whole(prices: FloatArray, parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
-    for most in SIMPLE:
+    for most in (60, 1000):
         simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
         unit = math.lcm(*(price.denominator for price in simple))
         whole = np.array([int(price * unit) for price in simple], dtype=np.int64) if unit <= FINE else None

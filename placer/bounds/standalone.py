@@ -16,30 +16,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.arrays.symmetry import GroupSignatures, counting_shapes, equal_nodes, partition_rows
 from placer.base.grouping import grouped
 from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.problem.instance import HostPort
-
-__all__ = [
-    "ArrayCache",
-    "BoolArray",
-    "EqualGroups",
-    "IntArray",
-    "Region",
-    "RoomMeasure",
-    "Shapes",
-    "StandaloneLimits",
-    "SubGroupPods",
-    "Within",
-    "cheapest",
-    "usable",
-]
-
-
-#: Room is made up from requests exactly up to so many units, beyond that it is taken as it is.
-EXACT_ROOM = 20_000
 
 
 def usable(request: IntArray, free: IntArray) -> IntArray:
@@ -57,7 +38,7 @@ def usable(request: IntArray, free: IntArray) -> IntArray:
                 found[:, resource] = np.minimum(found[:, resource], most).astype(np.int64)
     for resource in range(free.shape[1]):
         largest = int(found[:, resource].max(initial=0))
-        if largest <= EXACT_ROOM:
+        if largest <= 20_000:  # the sums of requests are bits of one number
             sums = _sums_of(np.unique(request[:, resource]).tolist(), largest)
             amounts = found[:, resource].tolist()
             found[:, resource] = [(sums & ((2 << amount) - 1)).bit_length() - 1 for amount in amounts]
@@ -110,9 +91,6 @@ class ArrayCache(Generic[K]):
         return self._known[key]
 
 
-MOST_SETS = 48
-
-
 class Shapes:
     """Shapes of pods (:func:`placer.arrays.symmetry.counting_shapes`) against kinds of nodes (``equal_nodes`` there),
     all int64.
@@ -140,7 +118,7 @@ class Shapes:
 
     def _usable(self, free: IntArray) -> IntArray:
         sets = partition_rows(self.allowed[self.mask].T).of
-        sets = sets if sets.max(initial=0) < MOST_SETS else np.zeros_like(sets)
+        sets = sets if sets.max(initial=0) < 48 else np.zeros_like(sets)
         for number in np.unique(sets):
             kinds = np.flatnonzero(sets == number)
             admitted = self.allowed[self.mask][:, kinds].any(axis=1)

@@ -19,12 +19,8 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.pod_index import PodIndex, domain_of, owners_of_terms
 
-__all__ = ["FIRST_FIT", "first_fit"]
-
 #: Seconds for it, where nothing is decided a second after the limit.
 FIRST_FIT = 0.5
-
-_NOTHING = Resources()
 
 
 def first_fit(instance: Instance, deadline: Deadline) -> Placement:
@@ -43,7 +39,7 @@ class _FirstFit:
         self.chosen: dict[Key, str] = {}
         self._nodes = [name for name, node in instance.nodes.items() if node.ready and not node.unschedulable]
         held = instance.held
-        self._free = {name: instance.nodes[name].allocatable - held.get(name, _NOTHING) for name in self._nodes}
+        self._free = {name: instance.nodes[name].allocatable - held.get(name, Resources()) for name in self._nodes}
         self._queued: dict[str, Resources] = defaultdict(Resources)
         self._ports = TakenPorts()
         #: Nodes and host ports looked at so far.

@@ -10,8 +10,6 @@ from placer.arrays import Solution
 from placer.base.deadline import NEVER, Budget, Deadline
 from placer.bounds import NamedBound
 
-__all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions", "SolverFault", "TooLarge"]
-
 
 @dataclass(frozen=True)
 class SearchOptions:

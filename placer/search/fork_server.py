@@ -28,8 +28,6 @@ from typing import Any, BinaryIO, NoReturn
 from placer.base.deadline import NEVER, Deadline
 from placer.search.memory import limit_memory
 
-__all__ = ["SERVER", "ForkServer", "frame"]
-
 #: The length of a frame.
 HEAD = struct.Struct(">Q")
 #: A pid, or how a child ended.

@@ -13,8 +13,6 @@ from placer.problem.placement import MAXIMISED
 from placer.problem.result import Bound, TracePoint
 from placer.search.events import BoundFound, Event, Improved
 
-__all__ = ["Incumbent"]
-
 
 class Incumbent:
     """Keeps the best solution by value, collects bounds, and remembers when either got better.

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["limit_memory", "memory_left", "memory_limit"]
-
 _ROOT = Path("/sys/fs/cgroup")
 #: Limit, use, and statistics with the name of what the kernel gives back first, of versions 2 and 1.
 _FILES = (

@@ -23,8 +23,6 @@ from placer.problem.result import Termination
 from placer.search.fork_server import HEAD, SERVER, Child, task
 from placer.search.memory import memory_left
 
-__all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
-
 #: Part of the container's memory that a child may take, and part below which what is left ends it.
 _SHARE, _RESERVE = 0.9, 0.05
 #: Seconds between two looks at what is left, and at whether the caller wants no more.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["limit_faults"]
-
 
 def limit_faults(
     time_limit: float | None, workers: int | None = None, seeds: Sequence[int] = (), work_limit: float | None = None

@@ -1,4 +1,4 @@
-"""In which orders a kubelet admits pods: any, by creation, only some, none (C10)."""
+"""In which orders a kubelet admits pods: by creation, only some, none (C10)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placer.arrays.packed_kubelet import PackedKubelet
 from placer.problem.numa import NumaDemand, NumaNode
 from tests.examples import examples, exhaustive
 from tests.numa_drawn import demands, nodes
-from tests.numa_naive import any_order, creation_order, some_order, works
+from tests.numa_naive import creation_order, some_order, works
 from tests.numa_words import demand, numa
 
 FOUR_AND_TWO = numa("single", "container", "4 cpu 8 memory", "2 cpu 8 memory")
@@ -33,9 +33,9 @@ def ordering(
 
 def test_any_order() -> None:
     """Zones of 2 and 4: the pod of 4 skips zone 0, whoever comes first; the answer is the order of creation."""
-    assert ordering(TWO_AND_FOUR, FOUR, TWO) == Ordering(Orders.ANY, (0, 1))
-    assert ordering(TWO_AND_FOUR, FOUR, TWO, created=(7, 3)) == Ordering(Orders.ANY, (1, 0))
-    assert ordering(TWO_AND_FOUR) == Ordering(Orders.ANY, ())
+    assert ordering(TWO_AND_FOUR, FOUR, TWO) == Ordering(Orders.CREATION, (0, 1))
+    assert ordering(TWO_AND_FOUR, FOUR, TWO, created=(7, 3)) == Ordering(Orders.CREATION, (1, 0))
+    assert ordering(TWO_AND_FOUR) == Ordering(Orders.CREATION, ())
 
 
 def test_creation_order() -> None:
@@ -53,7 +53,7 @@ def test_an_assignment_exists_and_no_order_works() -> None:
     """Containers of 2 and 4 for zones of 4 and 2: the first takes of zone 0, whatever else is bound before or after."""
     torn = demand("2 cpu 1 memory", "4 cpu 1 memory")
     assert ordering(FOUR_AND_TWO, torn) == Ordering(Orders.NONE, None)
-    assert ordering(TWO_AND_FOUR, torn) == Ordering(Orders.ANY, (0,))
+    assert ordering(TWO_AND_FOUR, torn) == Ordering(Orders.CREATION, (0,))
     # With a pod of 1 and zones of 5 and 2, all 7 cores would be in use; torn takes 2 of zone 0, so 4 fit nowhere.
     node = numa("single", "container", "5 cpu 8 memory", "2 cpu 8 memory")
     assert ordering(node, torn, demand("1 cpu 1 memory")) == Ordering(Orders.NONE, None)
@@ -70,7 +70,7 @@ def test_more_than_there_is_is_seen_at_once() -> None:
 def test_beyond_the_limit_nothing_is_claimed(limit: int) -> None:
     """Every order of 2, 3 and 4 works on zones of 9; to see it takes 3 + 6 + 3 = 12 admissions."""
     node = numa("single", "container", "9 cpu 8 memory", "1 cpu 8 memory")
-    expected = Ordering(Orders.ANY, (0, 1, 2)) if limit == 12 else Ordering(Orders.SOME, (0, 1, 2), proved=False)
+    expected = Ordering(Orders.CREATION, (0, 1, 2)) if limit == 12 else Ordering(Orders.SOME, (0, 1, 2), proved=False)
     assert ordering(node, TWO, THREE, FOUR, limit=limit) == expected
 
 
@@ -91,13 +91,6 @@ def test_a_hint_is_tried_first() -> None:
         assert ordering(node, *pods, hint=hint) == Ordering(Orders.SOME, (1, 0))
 
 
-def test_whether_any_order_works_need_not_be_asked() -> None:
-    """By creation both come in one order; of one second they come in any, and that is seen on the way."""
-    assert ordering(TWO_AND_FOUR, FOUR, TWO, created=(7, 3), tell_any=False).orders is Orders.CREATION
-    assert ordering(TWO_AND_FOUR, FOUR, TWO, created=(3, 3), tell_any=False).orders is Orders.ANY
-    assert ordering(FOUR_AND_TWO, FOUR, TWO, created=(3, 3), tell_any=False).orders is Orders.SOME
-
-
 def test_a_container_that_fits_nowhere_ends_the_search_at_once() -> None:
     """7 cores are in no zone, whatever the other eight pods do: nothing is tried but by creation time."""
     node = numa("single", "container", "6 cpu 99 memory", "6 cpu 99 memory", "9 of 30 cpu 0 memory")
@@ -110,7 +103,7 @@ def test_equal_pods_are_counted_and_not_named() -> None:
     """24 equal pods on 2 zones of 12 cores: 24 situations, one admission each, and not 24! orders."""
     node = numa("single", "container", "12 cpu 99 memory", "12 cpu 99 memory")
     pods = [demand("1 cpu 1 memory") for _ in range(24)]
-    assert ordering(node, *pods, limit=24) == Ordering(Orders.ANY, tuple(range(24)))
+    assert ordering(node, *pods, limit=24) == Ordering(Orders.CREATION, tuple(range(24)))
     assert ordering(node, *pods, limit=23).proved is False
 
 
@@ -162,13 +155,11 @@ def test_all_permutations_agree(node: NumaNode, pods: list[NumaDemand], times: l
     if found.sequence is not None:
         assert sorted(found.sequence) == list(range(len(pods)))
         assert works(node, [pods[index] for index in found.sequence])
-    if found.orders in (Orders.ANY, Orders.CREATION):
+    if found.orders is Orders.CREATION:
         assert found.sequence == tuple(sorted(range(len(pods)), key=lambda index: created[index]))
 
 
 def _by_trying(node: NumaNode, pods: list[NumaDemand], created: tuple[float, ...]) -> Orders:
-    if any_order(node, pods):
-        return Orders.ANY
     if creation_order(node, pods, created):
         return Orders.CREATION
     return Orders.NONE if some_order(node, pods) is None else Orders.SOME

@@ -103,7 +103,7 @@ def report(path: str, seconds: float) -> None:
     model = ExactModel(dense)
     small = size_of(model)
     for criterion in range(len(dense.criteria)):
-        model.objective.criterion(criterion)
+        model.criterion(criterion)
     built = time.perf_counter() - begin
     full = size_of(model)
     pods = sum(each.size for each in dense.classes)

@@ -144,7 +144,7 @@ def test_what_is_valid_is_a_complete_hint_of_the_exact_model(make: Drawn, seeds:
 
 def assert_complete(dense: Dense, criterion: int, solution: Solution) -> None:
     model = ExactModel(dense, criterion=criterion)
-    rows = [model.objective.criterion(each) for each in range(criterion + 1)]
+    rows = [model.criterion(each) for each in range(criterion + 1)]
     hinted = model.hint(solution)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

@@ -15,14 +15,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from placer.arrays import Dense, DenseNetwork, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.base.grouping import grouped
 from placer.base.linear import ColumnSum, IntegerProgram
 from placer.bounds.splits import CallingPods
 from placer.search.exact.node_sets import maximal_fillings
-
-__all__ = ["AppParts", "AreaProgram"]
-
 
 #: Ways to lay out the nodes of an area; with more the program is not made.
 MOST_FILLINGS = 3_000
@@ -52,12 +49,7 @@ _EqualNodes: TypeAlias = tuple[int, list[int], list[tuple[dict[_Size, int], int]
 class AreaProgram:
     """The program for some AppGroups and areas.
 
-    Parameters
-    ----------
-    free
-        int64, shape (nodes, resources): room without these AppGroups.
-    nodes
-        Area to its nodes.
+    ``free``: int64, shape (nodes, resources): room without these AppGroups. ``nodes``: area to its nodes.
     """
 
     def __init__(

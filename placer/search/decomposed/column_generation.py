@@ -18,15 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import FloatArray, IntArray
 from placer.base.deadline import Budget
 from placer.base.linear import ColumnSum, IntegerProgram, Row
 from placer.search.decomposed.node_fillings import Filling, FillingProblem, Pricing, make_filling_problem
-
-__all__ = ["refilled"]
 
 
 def refilled(dense: Dense, solution: Solution, priority: int, budget: Budget, workers: int, seed: int) -> Solution:
@@ -49,8 +46,8 @@ class _Master:
 
     value: float
     prices: IntArray
-    costs: npt.NDArray[np.float64]
-    filled: npt.NDArray[np.float64]
+    costs: FloatArray
+    filled: FloatArray
 
 
 class _ColumnGeneration:
@@ -126,7 +123,7 @@ class _ColumnGeneration:
             nodes[kind] -= many
         return prices
 
-    def _aggregated(self) -> tuple[IntArray, npt.NDArray[np.float64]]:
+    def _aggregated(self) -> tuple[IntArray, FloatArray]:
         """Prices of pods and of room where the nodes of a kind are one: int64 (shapes,), float64 (kinds, resources)."""
         problem, program = self.problem, IntegerProgram()
         shapes, kinds = problem.most.shape

@@ -13,24 +13,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.arrays import Dense, DenseNetwork, DenseScope
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.bounds import CallCosts
 from placer.problem.placement import MAXIMISED
 from placer.search.decomposed.incumbent_state import IncumbentState
-
-__all__ = ["DestroyOperators", "Neighbourhood", "bins_of", "groups_of_apps", "tied_groups"]
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Leaves with more nodes than this are freed in pieces; smaller ones where nodes are divided into NUMA zones.
 CELL = 16
 #: Weight of a node where nothing is to gain, against 1 where most is.
 ANYWHERE = 0.02
-#: Groups that take part, where no nodes are divided into NUMA zones.
-MOST = 12
 
 #: A destroy operator: about how many nodes, which may be freed, the groups that wait -> the nodes that are freed.
 Operator = Callable[[int, BoolArray, list[int]], IntArray]
@@ -288,7 +281,7 @@ class DestroyOperators:
         fitting = [group for group in drawn if (self._needs[group] <= room).all()]
         # The others take the place of pods that are there: those that are worth most for what they ask for.
         others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
-        size = MOST if self.dense.numa is None else 256 if chains else 36
+        size = 12 if self.dense.numa is None else 256 if chains else 36
         most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
         return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
 

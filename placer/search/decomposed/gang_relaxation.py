@@ -15,12 +15,11 @@ from itertools import chain
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution, placed_by_class
-from placer.arrays.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
+from placer.arrays.affinity_orders import Attraction
+from placer.arrays.dense_neighbours import DenseNeighbours, SpreadRow
 from placer.problem import GroupKey
 from placer.problem.placement import MAXIMISED
 from placer.search.exact.count_model import limited_solver
-
-__all__ = ["GangRelaxation", "relaxable"]
 
 
 def relaxable(dense: Dense, criterion: int) -> bool:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from placer.arrays import Dense, Solution, score_solution
 from placer.search.partial import PartialSolution
 
-__all__ = ["IncumbentState"]
-
 
 class IncumbentState(PartialSolution):
     """A solution that keeps all rules, the room that it leaves of every node, and its values.

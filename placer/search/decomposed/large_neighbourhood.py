@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.arrays import Dense, Solution, beats
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.base.deadline import Budget
 from placer.base.executors import open_executor
 from placer.search.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps, tied_groups
@@ -26,9 +26,6 @@ from placer.search.decomposed.node_fillings import independent
 from placer.search.decomposed.repairing import RepairResult, RepairTask, repair
 from placer.search.decomposed.subproblem import Subproblem, make_subproblem
 from placer.search.events import SolverFault
-
-__all__ = ["LargeNeighbourhoodSearch", "WorkerPool"]
-
 
 #: Deterministic time of a step; about a third of a second.
 STEP_WORK = 0.2

@@ -24,20 +24,12 @@ from placer.search.events import Emit, SearchOptions, TooLarge
 from placer.search.exact.method import FIRST_BUDGET, ExactSearch
 from placer.search.greedy.multi_start import complete
 
-__all__ = ["search"]
-
 #: What neighbourhood search on the first value that is not proved gets of the budget, as a factor: what is reached on
 #: the values after it lasts only as long as it does.
 FOREMOST = 4.0
 
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
-
-#: Where the bound of branch and cut ends further below the value, as a share of it, it is not tried again.
-BRANCHED_NEAR = 0.03
-
-#: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
-FEW_NODES = 96
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
@@ -91,7 +83,7 @@ class DecomposedSearch(ExactSearch):
             self.neighbourhoods,
             self.solve_unpooled,
         ]
-        if self.bins <= FEW_NODES:
+        if self.bins <= 96:  # nodes, or NUMA zones: the whole model before neighbourhoods
             methods = [
                 self.bounded,
                 self.refill,
@@ -163,7 +155,7 @@ class DecomposedSearch(ExactSearch):
         if found.solution is not None:
             self.offer(found.solution, self.dense.criteria[criterion][0])
         bounds = known if found.bound is None else [*known, found.bound]
-        if max(bounds, default=-math.inf) < (1 - BRANCHED_NEAR) * self.values[criterion]:
+        if max(bounds, default=-math.inf) < 0.97 * self.values[criterion]:
             steps.is_far = True
         proved = found.bound is not None and self._judge(criterion, found.bound, found.optimal, "milp")
         return proved or self.met(criterion)
@@ -201,7 +193,7 @@ class DecomposedSearch(ExactSearch):
         idle, turn = 0, self._turn(budget / 2, budget / 2)
         while idle < 6 and not turn.over:
             values = self.values
-            found = self.areas.proposed(self.solution, turn, self.chance.randrange(2**31))
+            found = self.areas.proposed(self.solution, turn)
             if found is not None:
                 self.offer(found, "networkCost")
             idle = 0 if self.values != values else idle + 1

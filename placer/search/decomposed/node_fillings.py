@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
+from placer.arrays.solution import FloatArray, IntArray
 from placer.arrays.symmetry import partition_rows
 from placer.base.grouping import grouped
 from placer.base.linear import IntegerProgram, Row
 from placer.search.exact.count_model import limited_solver
-
-__all__ = ["Filling", "FillingProblem", "Pricing", "make_filling_problem"]
 
 
 @dataclass(frozen=True)
@@ -34,30 +31,13 @@ class Filling:
 
 @dataclass(frozen=True)
 class FillingProblem:
-    """Independent pods by shape, and nodes by kind.
+    """Independent pods by shape, and nodes by kind; arrays are int64.
 
-    Parameters
-    ----------
-    classes
-        Per shape, those that are bound first in front.
-    size
-        int64, shape (shapes,): placed pods included.
-    gain
-        int64, shape (shapes,): worth of a placed pod.
-    request
-        int64, shape (shapes, resources).
-    nodes
-        Per kind.
-    room
-        int64, shape (kinds, resources): room of a node for these pods.
-    most
-        int64, shape (shapes, kinds): most pods on one node.
-    queues
-        Per capability (C11): shape to the request of a pod, and the room.
-    held
-        The pods that are placed and not decided again.
-    fillings
-        Those of nodes now.
+    ``classes``: per shape, those that are bound first in front. ``size``, ``gain``: shape (shapes,): pods, placed ones
+    included; worth of a placed one. ``request``: shape (shapes, resources). ``room``: shape (kinds, resources), of a
+    node for these pods. ``most``: shape (shapes, kinds): pods on one node. ``queues``: per capability (C11) shape to
+    the request of a pod, and the room. ``held``: pods that are placed and not decided again. ``fillings``: of nodes
+    now.
     """
 
     classes: tuple[tuple[int, ...], ...]
@@ -184,7 +164,7 @@ class Pricing:
         self.problem = problem
         self.programs: dict[int, IntegerProgram] = {}
 
-    def relaxed(self, kind: int, prices: IntArray) -> tuple[int, npt.NDArray[np.float64]]:
+    def relaxed(self, kind: int, prices: IntArray) -> tuple[int, FloatArray]:
         """Upper bound of the worth of a filling, and prices of room of a node: float64, shape (resources,)."""
         program = self.programs.get(kind)
         if program is None:
@@ -201,7 +181,7 @@ class Pricing:
         return program
 
     def best(
-        self, kind: int, prices: IntArray, most: IntArray, worth: npt.NDArray[np.float64], seed: int, effort: int = 1
+        self, kind: int, prices: IntArray, most: IntArray, worth: FloatArray, seed: int, effort: int = 1
     ) -> tuple[IntArray, float]:
         """Find a filling of a kind of nodes: int64, shape (shapes,), and the deterministic time.
 

@@ -19,22 +19,13 @@ from placer.search.exact.count_model import Linear
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
 
-__all__ = ["BranchedSolution", "branch_and_cut"]
-
-#: Iterations of the simplex method that count as a unit of deterministic time, and nodes that one worker may look at
-#: for each: it has nothing else by which it ends at the same place each time.
-ITERATIONS, NODES = 3_000, 50
-
 #: What is reported as the bound may be so much too high: all values are whole numbers.
 SLACK = 1e-4
-
-#: More trees at once are no use.
-MOST_TREES = 4
 
 
 @dataclass(frozen=True)
 class BranchedSolution:
-    """The answer of branch and cut; ``work`` is deterministic time."""
+    """The answer of branch and cut; ``work`` is deterministic time, 3,000 iterations of the simplex method a unit."""
 
     solution: Solution | None
     bound: int | None
@@ -61,7 +52,8 @@ def branch_and_cut(
     program, columns = IntegerForm(model.proto), columns_of(value)
     best = max(known, default=-math.inf)
     start, ended = model.encode(solution), Event()
-    nodes = max(1, int(NODES * work)) if workers == 1 and work < math.inf else 2**31 - 1
+    # One worker has nothing else by which it ends at the same place each time.
+    nodes = max(1, int(50 * work)) if workers == 1 and work < math.inf else 2**31 - 1
 
     def tree(number: int) -> Branched:
         first = start if number % 2 == 0 else None
@@ -72,8 +64,9 @@ def branch_and_cut(
             ended.set()
         return found
 
-    with ThreadPoolExecutor(min(workers, MOST_TREES)) as threads:
-        trees = list(threads.map(tree, range(min(workers, MOST_TREES))))
+    several = min(workers, 4)  # more at once are no use
+    with ThreadPoolExecutor(several) as threads:
+        trees = list(threads.map(tree, range(several)))
     return _best_of(trees, model, columns)
 
 
@@ -87,5 +80,5 @@ def _best_of(trees: Sequence[Branched], model: PooledModel, columns: ColumnSum) 
         None if best is None else model.read(best),
         columns.constant + math.ceil(proved - SLACK) if math.isfinite(proved) else None,
         any(each.optimal for each in trees),
-        max(each.iterations for each in trees) / ITERATIONS,
+        max(each.iterations for each in trees) / 3_000,
     )

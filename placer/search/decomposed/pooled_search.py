@@ -17,14 +17,6 @@ from placer.base.deadline import Budget
 from placer.search.exact.count_model import limited_solver, set_hint
 from placer.search.exact.pooled_model import PooledModel
 
-__all__ = ["PooledSearch"]
-
-#: With no more columns than this the whole is small.
-FEW_COLUMNS = 12_000
-
-#: With more columns it is not tried: a step would take longer to be made than to be solved.
-MOST_COLUMNS = 60_000
-
 
 @dataclass(frozen=True)
 class _SolvedStep:
@@ -45,7 +37,7 @@ class PooledSearch:
         self, dense: Dense, criterion: int, reached: tuple[int, ...], workers: int, chance: random.Random
     ) -> None:
         self.reached, self.workers, self.chance = reached, workers, chance
-        self.model = PooledModel(dense, MOST_COLUMNS)
+        self.model = PooledModel(dense, 60_000)  # with more columns a step takes longer to be made than to be solved
         self.program, self.parent = self.model, dense.domains.parent
         for before, value in enumerate(reached):
             self.model.keep(before, value)
@@ -59,7 +51,7 @@ class PooledSearch:
     @property
     def is_small(self) -> bool:
         """Whether the model can well be solved whole."""
-        return self.columns <= FEW_COLUMNS and not self.is_far
+        return self.columns <= 12_000 and not self.is_far
 
     def improved(self, solution: Solution, budget: Budget, told: Callable[[Solution], bool]) -> None:
         """Make steps until nothing is gained any more, or ``told``, which gets each gain, says it is enough."""

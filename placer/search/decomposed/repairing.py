@@ -19,8 +19,6 @@ from placer.search.exact.count_model import Linear, limited_solver
 from placer.search.exact.method import ExactModel, Must
 from placer.search.numa.ejection_chains import place_by_ejection_chains
 
-__all__ = ["RepairResult", "RepairTask", "repair"]
-
 
 @dataclass(frozen=True)
 class RepairTask:
@@ -112,10 +110,15 @@ def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
     model = ExactModel(task.dense, task.must, task.seconds / 2, criterion=task.criterion)
     for before in range(task.criterion):
         model.keep(before, start[before])
-    compact = task.compact and task.dense.criteria[task.criterion][0] in MAXIMISED
-    row = _compactness(task, model) if compact else None
-    model.aim(task.criterion, row)
-    return model, 0 if row is None else model.highest(row)
+    if not task.compact or not model.maximised(task.criterion):
+        model.aim(task.criterion)
+        return model, 0
+    value, room = model.criterion(task.criterion), _compactness(task, model)
+    most = model.highest(room)
+    row = Linear([*value.variables], [(1 + most) * each for each in value.coefficients]).plus(1, room)
+    # The value still comes first.
+    model.aim(task.criterion, row if (1 + most) * max(1, model.highest(value)) < 2**60 else value)
+    return model, most
 
 
 def _solver(task: RepairTask, budget: Budget, most: int) -> cp_model.CpSolver:

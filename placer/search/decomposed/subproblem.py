@@ -29,15 +29,13 @@ from placer.arrays import (
     Workload,
 )
 from placer.arrays.dense_neighbours import DenseNeighbours
-from placer.arrays.model import BoolArray, IntArray
 from placer.arrays.numa import DenseNuma
 from placer.arrays.packed_kubelet import Units
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.decomposed.incumbent_state import IncumbentState
 from placer.search.exact.calls import surplus_of
 from placer.search.exact.method import Must
 from placer.search.partial import SharedRoom
-
-__all__ = ["Subproblem", "make_subproblem"]
 
 K = TypeVar("K", str, int)
 

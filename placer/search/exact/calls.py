@@ -17,12 +17,9 @@ import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Call, DenseNetwork
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.exact.count_model import Linear, reaches, solver_form, value_at
 from placer.search.exact.variables import ExactVariables
-
-__all__ = ["CallPairs", "Tie", "surplus_of"]
-
 
 #: Pair of areas, that of the pod of ``Tie.one`` first, to variables whose sum is the number of pairs.
 Pairs = dict[tuple[int, int], list[IntVar]]

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.variables import Bundle, ExactVariables, Reach
-
-__all__ = ["ExactConstraints", "Implied"]
 
 
 class ExactConstraints:
@@ -153,10 +151,6 @@ class ExactConstraints:
         return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))
 
 
-#: A resource with more distinct sizes than this is counted in its own units only.
-MOST_SIZES = 8
-
-
 @dataclass(frozen=True)
 class _PieceMeasure:
     items: tuple[int, ...]
@@ -182,7 +176,7 @@ class Implied:
         here[[node for place in self.variables.places for node in place.nodes]] = True
         for resource in range(len(dense.resources)):
             sizes = sorted({request[resource] for request in self.variables.requests} - {0})
-            for size in sizes if len(sizes) <= MOST_SIZES else [1]:
+            for size in sizes if len(sizes) <= 8 else [1]:
                 items = tuple(request[resource] // size for request in self.variables.requests)
                 asked = sum(each.total * pieces for each, pieces in zip(self.items, items, strict=True))
                 room = dense.domains.sums(np.where(here, dense.free[:, resource] // size, 0))

@@ -1,4 +1,4 @@
-"""What every model that counts pods at places has: rows, room and ports (C2), the tree, and the two values of O4."""
+"""What every model that counts pods at places has: rows, room and ports (C2), the tree, and values as a search asks."""
 
 from __future__ import annotations
 
@@ -6,27 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExpr
 
-from placer.arrays import Dense, Solution
+from placer.arrays import Dense, DenseScope, Solution
 from placer.base.linear import LinearExpression
 from placer.problem import HostPort
+from placer.problem.placement import MAXIMISED
 from placer.search.exact.node_sets import NodeSet, Request, first_fillings, newly_filled
-
-__all__ = [
-    "CountModel",
-    "Linear",
-    "PodCount",
-    "fewest_rooms",
-    "limited_solver",
-    "reaches",
-    "set_hint",
-    "solver_form",
-    "value_at",
-]
 
 #: A linear expression over variables of CP-SAT.
 Linear: TypeAlias = LinearExpression[IntVar]
@@ -158,6 +147,41 @@ class CountModel:
                 found[domain].append(unit)
         return found
 
+    # O2
+
+    def at_leaf(self, leaf: int, most: int, value: Callable[[list[int]], int] | None = None) -> IntVar:  # noqa: ARG002  # a model of leaves notes it
+        """Make a variable about a leaf, as :meth:`integer` does."""
+        return self.integer(most, value)
+
+    def touch(
+        self, total: Linear, scope: DenseScope, there: Iterable[tuple[int, Sequence[IntVar], int]]
+    ) -> dict[int, IntVar]:
+        """Add the leaves that a scope touches to a total; return each unit of ``span`` to whether it does.
+
+        ``there``: unit, counts of new pods in it, and the most that they sum to.
+        """
+        before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
+        total.constant += len(before) + scope.lost_leaves
+        touched: dict[int, IntVar] = {}
+        pods: dict[int, Linear] = defaultdict(Linear)
+        for unit, counts, most in there:
+            if unit not in before:
+                if unit not in touched:
+                    touched[unit] = self.at_leaf(self.leaf_of_unit(unit), 1, partial(reaches, pods[unit], 1))
+                pods[unit].add(1, *counts)
+                self.at_most(Linear().add(1, *counts).add(-most, touched[unit]))
+        total.add(1, *touched.values())
+        return touched
+
+    def cover(
+        self, touched: Mapping[int, IntVar], homes: Mapping[int, IntVar], fewest: Callable[[list[int]], int]
+    ) -> None:
+        """A home is touched in as many units as its pods need: the ``fewest`` of those in it."""
+        inside = self.by_inner(touched)
+        for domain, chosen in homes.items():
+            row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-fewest(inside[domain]), chosen)
+            self.model.add(solver_form(row) >= 0)
+
     # C2
 
     def capacity(self) -> None:
@@ -272,3 +296,51 @@ class CountModel:
         for variable, value in self.derived:
             found[variable.index] = value(found)
         return found
+
+
+class ValuedModel:
+    """A model, ``proto``, with the values of ``Dense.criteria`` as expressions.
+
+    ``makers``: name of a value to what makes its expression for a priority. Other values are always kept.
+    """
+
+    dense: Dense
+    proto: CpModel
+    makers: dict[str, Callable[[int | None], Linear]]
+
+    @cached_property
+    def _made(self) -> dict[int, Linear]:
+        return {}
+
+    def criterion(self, index: int) -> Linear:
+        """Return the expression of ``Dense.criteria[index]``."""
+        if index not in self._made:
+            name, priority = self.dense.criteria[index]
+            self._made[index] = self.makers[name](priority)
+        return self._made[index]
+
+    def maximised(self, criterion: int) -> bool:
+        """Whether more of a criterion is better."""
+        return self.dense.criteria[criterion][0] in MAXIMISED
+
+    def aim(self, criterion: int, row: Linear | None = None) -> Linear:
+        """Make a criterion, or ``row`` in its place, the objective; return the expression of the criterion."""
+        value = self.criterion(criterion)
+        row = value if row is None else row
+        self.proto.proto.clear_objective()
+        (self.proto.maximize if self.maximised(criterion) else self.proto.minimize)(solver_form(row) + row.constant)
+        return value
+
+    def keep(self, criterion: int, reached: int) -> None:
+        """From now on a criterion is at least as good as ``reached``."""
+        if self.dense.criteria[criterion][0] in self.makers:
+            self._bound(criterion, reached, above=self.maximised(criterion))
+
+    def limit(self, criterion: int, bound: int) -> None:
+        """From now on a criterion is not better than a bound that is proved."""
+        self._bound(criterion, bound, above=not self.maximised(criterion))
+
+    def _bound(self, criterion: int, bound: int, *, above: bool) -> None:
+        value = self.criterion(criterion)
+        row = solver_form(value)
+        self.proto.add(row >= bound - value.constant if above else row <= bound - value.constant)

@@ -22,15 +22,9 @@ from placer.rules.neighbour_rules import pod_affinity
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.count_model import Linear, limited_solver, solver_form, value_at
 from placer.search.exact.method import ExactModel, presolve_with_care, safe_bound
-from placer.search.exact.objective import ExactObjective
 from placer.search.exact.variables import Bundle, ExactVariables
 from placer.search.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.search.preempt.plans import plan_of
-
-__all__ = ["DisturbingModel", "search"]
-
-#: Solutions that no order of pods admits are excluded one by one (C10, C12); so many at most per value.
-MOST_REFUSED = 50
 
 
 @dataclass(frozen=True)
@@ -356,25 +350,19 @@ def _at_least_none(row: Linear, values: list[int]) -> int:
     return max(0, value_at(row, values))
 
 
-class _DisturbingObjective(ExactObjective):
-    def __init__(self, model: ExactModel, rows: DisturbanceRows) -> None:
-        super().__init__(model.variables, model.calls)
-        nothing = Linear()
-        self.makers |= {
-            "evicted": lambda priority: rows.evicted.get(priority or 0, nothing),
-            "evictedUnits": lambda priority: rows.evicted_units.get(priority or 0, nothing),
-            "moved": lambda _: rows.moved,
-            "movedUnits": lambda _: rows.moved_units,
-        }
-
-
 class DisturbingModel(ExactModel):
     """The exact model of an instance in which all that may be disturbed waits."""
 
     def __init__(self, lifted: Lifted, seconds: float = math.inf) -> None:
         super().__init__(lifted.dense, seconds=seconds)
         self.lifted = lifted
-        self.objective = _DisturbingObjective(self, DisturbanceRows(self.variables, lifted))
+        rows, nothing = DisturbanceRows(self.variables, lifted), Linear()
+        self.makers |= {
+            "evicted": lambda priority: rows.evicted.get(priority or 0, nothing),
+            "evictedUnits": lambda priority: rows.evicted_units.get(priority or 0, nothing),
+            "moved": lambda _: rows.moved,
+            "movedUnits": lambda _: rows.moved_units,
+        }
 
     def admitted(self, solution: Solution) -> Solution | None:
         """As of any model; pods that stay are there before all new ones (C12)."""
@@ -429,7 +417,7 @@ class _DisturbingSearch:
         value = self.model.aim(criterion)
         if not value.variables:
             return self._proved(criterion, value.constant)
-        for _ in range(MOST_REFUSED):
+        for _ in range(50):  # solutions that no order of pods admits are excluded one by one (C10, C12)
             if self.deadline.over:
                 return False
             self.model.hint(self.solution)

@@ -9,8 +9,6 @@ from ortools.sat.python.cp_model import CpModel
 from placer.base.linear import ColumnSum, IntegerProgram
 from placer.search.exact.count_model import Linear
 
-__all__ = ["IntegerForm", "columns_of"]
-
 #: Beyond it an end of a domain stands for none.
 NO_END = 2**60
 

@@ -18,24 +18,13 @@ from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.calls import CallPairs
 from placer.search.exact.constraints import ExactConstraints, Implied
-from placer.search.exact.count_model import Linear, limited_solver, set_hint, solver_form
+from placer.search.exact.count_model import Linear, limited_solver, set_hint
 from placer.search.exact.neighbour_rows import NeighbourRows
 from placer.search.exact.node_sets import make_node_sets
 from placer.search.exact.objective import ExactObjective
 from placer.search.exact.pooled_model import PooledModel
 from placer.search.exact.variables import ExactVariables, count_sizes, make_bundles
 from placer.search.exact.zones import Zones, count_choices
-
-__all__ = [
-    "FIRST_BUDGET",
-    "MOST_VARIABLES",
-    "ExactModel",
-    "ExactSearch",
-    "Must",
-    "presolve_with_care",
-    "safe_bound",
-    "search",
-]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
@@ -65,24 +54,18 @@ class Must:
 NOTHING = Must()
 
 
-class ExactModel:
+class ExactModel(ExactObjective):
     """One CP-SAT model for all values; values reached are kept by rows that are added one after another.
 
-    Parameters
-    ----------
-    must
-        Of a neighbourhood: the demands of the pods outside.
-    seconds
-        Limit for building it; a model that would take longer counts as too large.
-    criterion
-        The highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
-        nodes of an area apart.
+    ``must``: of a neighbourhood: the demands of the pods outside. ``seconds``: a model that would take longer to build
+    counts as too large. ``criterion``: the highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only
+    those from ``networkCost`` on tell nodes of an area apart.
     """
 
     def __init__(
         self, dense: Dense, must: Must = NOTHING, seconds: float = math.inf, *, criterion: int | None = None
     ) -> None:
-        self.dense, self.apart = dense, self.tells_apart(dense, criterion)
+        self.apart = self.tells_apart(dense, criterion)
         bundles, places = make_bundles(dense), make_node_sets(dense, apart=self.apart)
         sizes = count_sizes(dense, bundles, places)
         size = sum(int(np.count_nonzero(row)) for row in sizes)
@@ -91,18 +74,17 @@ class ExactModel:
         most = min(MOST_VARIABLES, seconds / BUILD_SECONDS)
         if size > most:
             raise TooLarge(f"{size:,} variables, at most {int(most):,}")
-        self.variables = ExactVariables(dense, bundles, places)
-        self.calls = None if dense.network is None else CallPairs(self.variables, dense.network, tight=self.apart)
-        if self.calls is not None and size + self.calls.count > most:
-            raise TooLarge(f"{size + self.calls.count:,} variables, at most {int(most):,}")
+        variables = ExactVariables(dense, bundles, places)
+        calls = None if dense.network is None else CallPairs(variables, dense.network, tight=self.apart)
+        if calls is not None and size + calls.count > most:
+            raise TooLarge(f"{size + calls.count:,} variables, at most {int(most):,}")
+        super().__init__(variables, calls)
         self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
         self.neighbours = None if dense.neighbours is None else NeighbourRows(self.variables, dense.neighbours)
         self._add_rules(must.surplus)
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
-        self.objective = ExactObjective(self.variables, self.calls)
-        self.proto = self.variables.model
         self._require(must)
 
     def _add_rules(self, surplus: Mapping[tuple[int, int], int]) -> None:
@@ -135,26 +117,6 @@ class ExactModel:
             if active is not None and not ready.isdisjoint(bundle.members):
                 self.proto.add(active == bundle.many)
 
-    def aim(self, criterion: int, aside: Linear | None = None) -> Linear:
-        """Make a criterion the objective, and return its expression.
-
-        With ``aside``, something not negative to be made large, the criterion still comes first.
-        """
-        value = self.objective.criterion(criterion)
-        maximised = self.dense.criteria[criterion][0] in MAXIMISED
-        row = Linear([*value.variables], [*value.coefficients], value.constant)
-        factor = 1 if aside is None else 1 + self.highest(aside)
-        if aside is not None and factor * max(1, self.highest(row)) < 2**60:
-            row = Linear(row.variables, [factor * each for each in row.coefficients])
-            for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
-                row.add(coefficient if maximised else -coefficient, variable)
-        self.proto.proto.clear_objective()
-        if maximised:
-            self.proto.maximize(solver_form(row) + row.constant)
-        else:
-            self.proto.minimize(solver_form(row) + row.constant)
-        return value
-
     def highest(self, row: Linear) -> int:
         """Upper bound of a row with positive coefficients; the counts of an item share its pods."""
         counts = enumerate(self.variables.counts)
@@ -168,19 +130,6 @@ class ExactModel:
             else:
                 best[item] = max(best.get(item, 0), coefficient)
         return others + sum(self.variables.bundles.items[item].total * most for item, most in best.items())
-
-    def keep(self, criterion: int, reached: int) -> None:
-        """From now on a criterion is at least as good as ``reached``."""
-        self._bound(criterion, reached, above=self.dense.criteria[criterion][0] in MAXIMISED)
-
-    def limit(self, criterion: int, bound: int) -> None:
-        """From now on a criterion is not better than a bound that is proved."""
-        self._bound(criterion, bound, above=self.dense.criteria[criterion][0] not in MAXIMISED)
-
-    def _bound(self, criterion: int, bound: int, *, above: bool) -> None:
-        value = self.objective.criterion(criterion)
-        row = solver_form(value)
-        self.proto.add(row >= bound - value.constant if above else row <= bound - value.constant)
 
     def fill(self) -> None:
         """From now on everything is placed; only where the kept values imply it."""

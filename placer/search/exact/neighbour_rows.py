@@ -14,11 +14,10 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Solution
 from placer.arrays.affinity_orders import Attraction
-from placer.arrays.dense_neighbours import DenseNeighbours, Exclusion, Repulsion, SpreadRow
+from placer.arrays.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.arrays.units import Exclusion
 from placer.search.exact.count_model import Linear, reaches, solver_form, value_at
 from placer.search.exact.variables import ExactVariables
-
-__all__ = ["NeighbourRows"]
 
 #: Domain to the counts there.
 ByDomain = Mapping[int, list[IntVar]]

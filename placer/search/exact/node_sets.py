@@ -14,14 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.arrays.symmetry import equally_eligible, partition, partition_rows
 from placer.base.grouping import grouped
 
-__all__ = ["NodeSet", "Request", "first_fillings", "make_node_sets", "newly_filled", "raw_fits"]
-
-#: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps for each at most.
-MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 32
+#: Fillings of nodes are listed where there are no more, of no more requests.
+MOST_FILLINGS, MOST_REQUESTS = 128, 16
 
 #: What a pod asks for, per resource.
 Request: TypeAlias = tuple[int, ...]
@@ -163,9 +161,7 @@ class _CountableNodes:
 
 
 @lru_cache(maxsize=4096)
-def maximal_fillings(
-    room: Request, requests: tuple[Request, ...], most: int = MOST_FILLINGS
-) -> tuple[tuple[int, ...], ...]:
+def maximal_fillings(room: Request, requests: tuple[Request, ...], most: int = 128) -> tuple[tuple[int, ...], ...]:
     """List the multisets of requests that fit into some room and leave none for another one; none where they are more.
 
     Examples
@@ -186,7 +182,7 @@ def maximal_fillings(
         request = requests[len(counts)]
         many_fit = min(b // a for a, b in zip(request, left, strict=True) if a)
         least = many_fit if len(counts) == len(requests) - 1 else 0  # with fewer of the last one more would fit
-        return steps <= most * FILLING_STEPS and all(
+        return steps <= most * 32 and all(
             choose((*counts, many), tuple(b - many * a for a, b in zip(request, left, strict=True)))
             for many in range(many_fit, least - 1, -1)
         )

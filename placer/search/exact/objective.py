@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.search.exact.calls import CallPairs, Tie
-from placer.search.exact.count_model import Linear, fewest_rooms, reaches, solver_form, value_at
+from placer.search.exact.count_model import Linear, ValuedModel, fewest_rooms, solver_form, value_at
 from placer.search.exact.variables import Bundle, ExactVariables, Reach
 
-__all__ = ["ExactObjective", "NetworkCost"]
 
-
-class ExactObjective:
+class ExactObjective(ValuedModel):
     """Value after value, equal to :func:`placer.rules.scoring.score` at every optimum.
 
     Where a value is minimised its expression may exceed the score of a solution that was cut short, never fall below.
@@ -25,28 +22,19 @@ class ExactObjective:
 
     def __init__(self, variables: ExactVariables, calls: CallPairs | None) -> None:
         self.variables, self.calls = variables, calls
-        self.dense, self.model = variables.dense, variables.model
+        self.dense, self.proto = variables.dense, variables.model
         self.watched = [
             (index, bundle) for index, bundle in enumerate(variables.all) if self.dense.scopes[bundle.scope].wanted
         ]
-        self._made: dict[int, Linear] = {}
-        #: Name of a value to what makes its expression for a priority.
-        self.makers: dict[str, Callable[[int | None], Linear]] = {
+        self.makers = {
             "admitted": self._admitted,
             "placed": self._placed,
             "locality": self._locality,
             "span": self._span,
             "networkCost": self._network_cost,
-            "packedHyperNodes": self._packed_hyper_nodes,
-            "packedNodes": self._packed_nodes,
+            "packedHyperNodes": lambda _: variables.packed_hyper_nodes(),
+            "packedNodes": lambda _: variables.packed_nodes(),
         }
-
-    def criterion(self, index: int) -> Linear:
-        """Return the expression of ``Dense.criteria[index]``."""
-        if index not in self._made:
-            name, priority = self.dense.criteria[index]
-            self._made[index] = self.makers[name](priority)
-        return self._made[index]
 
     def _admitted(self, priority: int | None) -> Linear:
         row = Linear()
@@ -100,10 +88,10 @@ class ExactObjective:
         row = Linear().plus(-1, placed)
         for tier, chosen_of_tier in by_tier.items():
             pods = self.variables.integer(most, partial(_pods_at, Linear().add(1, *chosen_of_tier), placed))
-            self.model.add(solver_form(Linear().add(1, pods).add(-most, *chosen_of_tier)) <= 0)
+            self.proto.add(solver_form(Linear().add(1, pods).add(-most, *chosen_of_tier)) <= 0)
             row.add(1, pods)
             total.add(tier, pods)
-        self.model.add(solver_form(row) == -row.constant)
+        self.proto.add(solver_form(row) == -row.constant)
 
     def _span(self, _: int | None) -> Linear:
         """O2: sum over scopes of the leaves they touch.
@@ -120,33 +108,22 @@ class ExactObjective:
         return total
 
     def _touch(self, total: Linear, index: int, bundle: Bundle) -> None:
-        scope = self.dense.scopes[bundle.scope]
-        before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
-        total.constant += len(before) + scope.lost_leaves
-        touched: dict[int, IntVar] = {}
-        pods: dict[int, Linear] = defaultdict(Linear)
-        for item in bundle.items:
-            for unit, counts in self.variables.by_unit(item).items():
-                if unit not in before:
-                    if unit not in touched:
-                        touched[unit] = self.variables.integer(1, partial(reaches, pods[unit], 1))
-                    pods[unit].add(1, *counts)
-                    most = min(self._room(item, unit), self.variables.bundles.items[item].total)
-                    self.model.add(solver_form(Linear().add(1, *counts).add(-most, touched[unit])) <= 0)
-        total.add(1, *touched.values())
+        scope, items = self.dense.scopes[bundle.scope], self.variables.bundles.items
+        there = (
+            (unit, counts, min(self._room(item, unit), items[item].total))
+            for item in bundle.items
+            for unit, counts in self.variables.by_unit(item).items()
+        )
+        touched = self.variables.touch(total, scope, there)
         if bundle.whole and not scope.bound:
-            self._cover(index, bundle, touched)
+            self.variables.cover(touched, self.variables.homes[index], partial(self._fewest, bundle))
 
-    def _cover(self, index: int, bundle: Bundle, touched: dict[int, IntVar]) -> None:
-        inside = self.variables.by_inner(touched)
-        for domain, chosen in self.variables.homes[index].items():
-            least = max((self._fewest(item, inside[domain]) for item in bundle.items), default=0)
-            row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, chosen)
-            self.model.add(solver_form(row) >= 0)
-
-    def _fewest(self, item: int, units: list[int]) -> int:
-        rooms = (self._room(item, unit) for unit in units)
-        return fewest_rooms(rooms, self.variables.bundles.items[item].total)
+    def _fewest(self, bundle: Bundle, units: list[int]) -> int:
+        found = (
+            fewest_rooms((self._room(item, unit) for unit in units), self.variables.bundles.items[item].total)
+            for item in bundle.items
+        )
+        return max(found, default=0)
 
     def _room(self, item: int, unit: int) -> int:
         fits, places = self.variables.bundles.items[item].fits, self.variables.units[unit]
@@ -156,12 +133,6 @@ class ExactObjective:
         """O3: sum over calls and areas of cost times pairs, less the savings of pairs on one node."""
         constant = self.dense.constant_network
         return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
-
-    def _packed_hyper_nodes(self, _: int | None) -> Linear:
-        return self.variables.packed_hyper_nodes()
-
-    def _packed_nodes(self, _: int | None) -> Linear:
-        return self.variables.packed_nodes()
 
     def _tier(self, domain: int) -> int:
         return int(self.dense.domains.tier[domain])
@@ -173,8 +144,6 @@ def _pods_at(home: Linear, placed: Linear, values: list[int]) -> int:
 
 #: Per workload: area or place to its ties there, each as the workload at the other end and the pairs.
 Tied = list[dict[int, list[tuple[int, list[IntVar]]]]]
-#: More than any pod asks for.
-LARGE = 2**62
 
 
 class NetworkCost:
@@ -271,5 +240,5 @@ class NetworkCost:
     @cached_property
     def _least_requests(self) -> IntArray:
         requests = self.calls.dense.requests
-        rows = [requests[list(each.classes)].min(axis=0, initial=LARGE) for each in self.network.workloads]
+        rows = [requests[list(each.classes)].min(axis=0, initial=2**62) for each in self.network.workloads]
         return np.array(rows, dtype=np.int64).reshape(len(rows), requests.shape[1])

@@ -14,8 +14,6 @@ from itertools import islice
 from placer.base.grouping import grouped
 from placer.search.exact.variables import Bundle, Bundles, Item, Reach
 
-__all__ = ["PooledBundles", "pool_bundles"]
-
 
 @dataclass(frozen=True)
 class PooledBundles(Bundles):

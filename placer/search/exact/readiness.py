@@ -13,11 +13,6 @@ from placer.search.events import TooLarge
 from placer.search.exact.count_model import limited_solver, solver_form
 from placer.search.exact.method import ExactModel, presolve_with_care
 
-__all__ = ["ready_solution"]
-
-#: Solutions of the model that kubelets refuse (C10) are excluded one by one; so many at most.
-MOST_REFUSED = 50
-
 
 def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[bool | None, Solution | None]:
     """Find a solution in which the only group is ready (True), or prove that there is none (False).
@@ -26,10 +21,10 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
     large.
     """
     try:
-        model = ExactModel(_by_admission(dense), seconds=max(0.0, deadline.left))
+        model = ExactModel(replace(dense, criteria=dense.criteria[:1]), seconds=max(0.0, deadline.left))
     except TooLarge:
         return None, None
-    value = model.objective.criterion(0)
+    value = model.criterion(0)
     needed = sum(group.need_weight for group in dense.groups)
     if not value.variables:
         return (None if value.constant >= needed else False), None
@@ -38,7 +33,7 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
 
 
 def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | None, Solution | None]:
-    for _ in range(MOST_REFUSED):
+    for _ in range(50):  # solutions that kubelets refuse (C10) are excluded one by one
         status, found = _solved(model, deadline, seed)
         if found is None:
             return (False if status == cp_model.INFEASIBLE and not model.unsure else None), None
@@ -64,7 +59,3 @@ def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return status, model.read(list(solver.response_proto.solution))
     return status, None
-
-
-def _by_admission(dense: Dense) -> Dense:
-    return replace(dense, criteria=dense.criteria[:1])

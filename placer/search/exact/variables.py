@@ -13,21 +13,12 @@ import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
-from placer.arrays.model import BoolArray, IntArray, ready
+from placer.arrays.model import ready
+from placer.arrays.solution import BoolArray, IntArray
 from placer.arrays.symmetry import GroupSignatures
 from placer.base.grouping import grouped
 from placer.search.exact.count_model import CountModel, Linear, PodCount, reaches, solver_form
 from placer.search.exact.node_sets import NodeSet, Request, raw_fits
-
-__all__ = [
-    "Bundle",
-    "Bundles",
-    "ExactVariables",
-    "Item",
-    "Reach",
-    "count_sizes",
-    "make_bundles",
-]
 
 
 class Reach(Enum):

@@ -16,18 +16,12 @@ from math import gcd
 from ortools.sat.python.cp_model import IntVar
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import IntArray
 from placer.arrays.numa import DenseNuma
 from placer.arrays.packed_kubelet import Unit, Units
+from placer.arrays.solution import IntArray
 from placer.search.exact.count_model import Linear, solver_form
 from placer.search.exact.node_sets import NodeSet
 from placer.search.exact.variables import Bundles, ExactVariables
-
-__all__ = ["Zones", "count_choices"]
-
-
-#: More room than this is as good as no limit, and no number for the solver.
-MOST_ROOM = 2**62
 
 #: Unit of a pod, by the pod's units and its number among them, and a choice of zones as a bit mask.
 Choice = tuple[Units, int, int]
@@ -49,10 +43,8 @@ class _Alike:
 class Zones:
     """C10 in the model of ``variables``; nodes with a kubelet that refuses pods are places of their own.
 
-    Attributes
-    ----------
-    unsure
-        Whether counts were excluded of which it is not proved that no order works: then no bound of the model counts.
+    ``unsure``: whether counts were excluded of which it is not proved that no order works: then no bound of the model
+    counts.
     """
 
     def __init__(self, variables: ExactVariables, numa: DenseNuma) -> None:
@@ -200,7 +192,7 @@ class _ZoneRows:
         step = gcd(*row.coefficients) or 1
         row.coefficients = [each // step for each in row.coefficients]
         room = (self._room(mask, resource) - row.constant) // step
-        self.model.add(solver_form(row) <= min(room, MOST_ROOM))
+        self.model.add(solver_form(row) <= min(room, 2**62))  # more is no number for the solver
 
     def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
         masks = self._choices(unit)

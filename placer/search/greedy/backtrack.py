@@ -9,17 +9,13 @@ from itertools import accumulate
 import numpy as np
 
 from placer.arrays.model import ready
+from placer.arrays.solution import BoolArray
 from placer.base.deadline import Budget
 from placer.search.greedy.best_fit import candidates, demand_of, tops
-from placer.search.greedy.state import BoolArray, GreedyState
-
-__all__ = ["Effort", "force"]
+from placer.search.greedy.state import GreedyState
 
 #: A group with more pods than this is not tried: the search is as deep as it has pods.
 MOST_PODS = 200
-
-#: What a pod that calls, or is called, costs to be placed and taken back, in nodes looked at.
-CALLING = 60
 
 
 @dataclass
@@ -148,7 +144,7 @@ class _Backtracking:
         found = self._within(index, first, fit > 0)
         if zones is not None:
             found = [node for node in found if zones.admits(index, node)]
-        self.effort.spend(1 + len(found) + (CALLING if self.workloads else 0))
+        self.effort.spend(1 + len(found) + (60 if self.workloads else 0))
         seen: set[object] = set()
         for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
             kind = state.layout.leaf_number[node], self.masks[:, node].tobytes(), self.kind(node)

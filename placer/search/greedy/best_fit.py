@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from placer.search.greedy.state import STEP, BoolArray, GreedyState, Inside, IntArray, PodBlock
+from placer.arrays.solution import BoolArray, IntArray
+from placer.search.greedy.state import STEP, GreedyState, Inside, PodBlock
 from placer.search.greedy.unit_homes import in_homes, shared_units
-
-__all__ = ["Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
-
 
 #: More than calls of a pod cost.
 NEVER = 2**40
@@ -147,10 +145,6 @@ def choose(
     return _leaf_by_leaf(state, shape, fit, count, begin, leaves, reuse)
 
 
-#: Sets of domains that are tried for pods that have to be near each other, of which none is placed yet.
-HOMES = 12
-
-
 def choose_tied(
     state: GreedyState, shape: int, count: int, where: tuple[int, int], *, reuse: bool = True, some: bool = False
 ) -> Chosen | None:
@@ -206,7 +200,7 @@ def _homes(state: GreedyState, shape: int, count: int, where: tuple[int, int]) -
     group = state.dense.classes[index].group
     asked = max(count, sum(state.left(each) for each in row.owners if state.dense.classes[each].group == group))
     order = np.lexsort((rooms, rooms < asked, rooms < count))
-    for home in order[:HOMES].tolist():
+    for home in order[:12].tolist():
         if rooms[home] and homes[home].min() >= 0:
             yield of == home
 

@@ -16,20 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placer.arrays.solution import BoolArray, IntArray
 from placer.base.grouping import grouped
-from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
+from placer.search.greedy.state import STEP, GreedyState
 from placer.search.partial import Partner
-
-__all__ = ["Way", "carry_out", "drafts_of", "lots_of", "place_communicating", "place_one"]
-
-#: Areas tried for a component; first areas tried once there is one from which everything was placed.
-WIDTH, STARTS = 3, 6
-
-#: Steps of the search from one first area: so many, and so many more per component.
-STEPS, STEPS_EACH = 10, 6
-
-#: Unfinished answers that are remembered.
-DRAFTS = 5
 
 
 @dataclass(frozen=True)
@@ -155,9 +145,9 @@ class _AreaSearch:
         component, options = self._next(components)
         able = False
         for tried, (area, count) in enumerate(options):
-            if tried >= STARTS and self.drafts and not self.drafts[0][0]:
+            if tried >= 6 and self.drafts and not self.drafts[0][0]:
                 return
-            self.steps = STEPS + STEPS_EACH * len(components)
+            self.steps = 10 + 6 * len(components)
             able |= self._try(component, area, count, components)
         if not able:
             self._without(component, components, self._apart)
@@ -192,7 +182,7 @@ class _AreaSearch:
         tried = 0
         for area, count in options:
             # With no steps left the way that is gone is still gone to its end.
-            if tried and (tried == WIDTH or self.steps <= 0):
+            if tried and (tried == 3 or self.steps <= 0):
                 return
             self.steps -= 1
             tried += self._try(component, area, count, components)
@@ -275,11 +265,8 @@ class _AreaSearch:
     def _keep(self) -> None:
         draft = (self.missing, self.cost, [part for part, _ in self.parts])
         if draft not in self.drafts:
-            self.drafts = sorted([*self.drafts, draft], key=lambda each: each[:2])[:DRAFTS]
+            self.drafts = sorted([*self.drafts, draft], key=lambda each: each[:2])[:5]
 
-
-#: Moves made at most from one draft, steps for which pods do not go back, and moves looked at closely.
-MOVES, TENURE, CLOSE = 100, 10, 4
 
 #: What a broken pair counts, times how dear it is: at first DEAR, one more wherever no move is a gain; and what a unit
 #: of O3 counts beside that. Whole numbers, so that comparisons never depend on rounding.
@@ -287,9 +274,6 @@ PAIR, DEAR, COST = 1000, 5, 15
 
 #: More than anything counts.
 NEVER = 2**62
-
-#: Most entries of the table of links.
-ENTRIES = 10**6
 
 
 def _tabu_repair(ground: _AreaRoom, drafts: Sequence[Sequence[_AreaShare]]) -> list[_AreaShare] | None:
@@ -300,7 +284,7 @@ def _tabu_repair(ground: _AreaRoom, drafts: Sequence[Sequence[_AreaShare]]) -> l
     sizes = np.array([len(lot.classes) for lot in ground.lots])
     if (ground.free.sum(axis=0) < sizes @ ground.request).any() or (ground.fits.sum(axis=1) < sizes).any():
         return None
-    if (ground.fits > 0).any(axis=0).sum() < 2 or ground.fits.size * (1 + len(ground.communication.room)) > ENTRIES:
+    if (ground.fits > 0).any(axis=0).sum() < 2 or ground.fits.size * (1 + len(ground.communication.room)) > 10**6:
         return None
     for draft in drafts:
         ground.stand(draft)
@@ -343,7 +327,7 @@ class _TabuRepair:
         state = self.ground.state
         self._place_all()
         shut = np.zeros(self.ground.fits.shape, dtype=np.int64)
-        for step in range(min(MOVES, state.moves)):
+        for step in range(min(100, state.moves)):
             state.moves -= 1
             state.work += 6 * STEP
             if not self._broken():
@@ -352,7 +336,7 @@ class _TabuRepair:
             if move is None:
                 return False
             lot, origin, _ = move
-            shut[lot, origin] = step + TENURE + step % 3
+            shut[lot, origin] = step + 10 + step % 3
         return not self._broken()
 
     def _place_all(self) -> None:
@@ -377,7 +361,7 @@ class _TabuRepair:
         gain[~(breaking & (self.ground.counts > 0))] = NEVER
         gain[np.broadcast_to(shut[:, None, :], gain.shape)] = NEVER
         gain[:, self.areas, self.areas] = NEVER
-        close = np.argsort(gain, axis=None, kind="stable")[:CLOSE]
+        close = np.argsort(gain, axis=None, kind="stable")[:4]
         before, least, best = self._broken(), NEVER, None
         for number in close[gain.ravel()[close] < NEVER].tolist():
             lot, rest = divmod(number, len(self.areas) ** 2)

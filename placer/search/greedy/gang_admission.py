@@ -20,8 +20,6 @@ from placer.search.greedy.local_search import move_pods
 from placer.search.greedy.state import GreedyState, PodBlock, running_sums
 from placer.search.greedy.unit_homes import by_home, in_homes, shared_units
 
-__all__ = ["Style", "admit", "admit_together", "extend", "place_app", "ruin_and_recreate"]
-
 
 @dataclass(frozen=True)
 class Style:
@@ -317,10 +315,6 @@ def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[
     return ready, failed + [state.dense.classes[index].group for index in left]
 
 
-#: Other AppGroups that make way, one at a time, for one that is not placed entirely.
-OTHERS = 8
-
-
 def ruin_and_recreate(state: GreedyState, limit: int) -> None:
     """Place more of AppGroups, then cheaper, up to ``GreedyState.work`` of ``limit``."""
     _RuinAndRecreate(state, limit).run()
@@ -361,7 +355,7 @@ class _RuinAndRecreate:
         here = {area for workload in self._workloads([app]) for area in self.communication.placed[workload]}
         shared = {other: self._pods_in(other, here) for other in self.groups if other != app and self._movable(other)}
         placed = [other for other in shared if any(self.state.placed[index] for index in self.classes[other])]
-        return sorted(placed, key=lambda other: (-shared[other], other))[:OTHERS]
+        return sorted(placed, key=lambda other: (-shared[other], other))[:8]
 
     def _pods_in(self, app: int, areas: Collection[int]) -> int:
         placed = (self.communication.placed[workload].items() for workload in self._workloads([app]))

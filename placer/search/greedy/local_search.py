@@ -6,14 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.greedy.state import STEP, GreedyState
 from placer.search.partial import Mobility
-
-__all__ = ["move_pods"]
-
-#: Rounds over all pods, and nodes without room that are looked at for one pod.
-ROUNDS, NODES = 4, 6
 
 
 def move_pods(state: GreedyState, classes: Iterable[int], limit: int) -> None:
@@ -40,7 +35,7 @@ class _LocalSearch:
     def run(self, classes: Sequence[int]) -> None:
         workloads = self.communication.calls.network.workloads
         apps = {workloads[self.of[index]].app for index in classes}
-        for _ in range(ROUNDS):
+        for _ in range(4):
             moved = set()
             for index in classes:
                 app = workloads[self.of[index]].app
@@ -66,7 +61,7 @@ class _LocalSearch:
             if room[target]:
                 self._move(index, node, target)
                 return True
-            if tried < NODES and self._exchange(index, node, target, int(gain[target])):
+            if tried < 6 and self._exchange(index, node, target, int(gain[target])):
                 return True
         return False
 

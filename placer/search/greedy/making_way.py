@@ -10,16 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.greedy.best_fit import tops
-from placer.search.greedy.state import STEP, BoolArray, GreedyState, IntArray
-
-__all__ = ["empty_nodes", "make_way"]
-
-#: ``GreedyState.work`` of one call, about half a second; and of a look at a pod that might move.
-WORK, LOOK = 60 * 10**6, STEP // 50
-
-#: So many nodes are tried in vain before no other is.
-IN_VAIN = 3
+from placer.search.greedy.state import STEP, GreedyState
 
 
 def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
@@ -38,7 +31,7 @@ def empty_nodes(state: GreedyState) -> bool:
     before = int(state.used.sum())
     opened = np.flatnonzero(state.used & ~state.dense.node_used)
     for node in opened[np.argsort(-state.price[opened], kind="stable")].tolist():
-        if in_vain < IN_VAIN and state.work < search.limit and search.could_be_empty(node):
+        if in_vain < 3 and state.work < search.limit and search.could_be_empty(node):
             in_vain += not search.empty(node)
     return int(state.used.sum()) < before
 
@@ -47,7 +40,7 @@ class _MakingWay:
     """Exchanges of two pods. ``still``: pods stay that a tier limit or nearness is about (C7, O2)."""
 
     def __init__(self, state: GreedyState, *, still: bool = False) -> None:
-        self.state, self.dense, self.limit, self.still = state, state.dense, state.work + WORK, still
+        self.state, self.dense, self.limit, self.still = state, state.dense, state.work + 60 * 10**6, still
         #: Shape to the nodes with room for one of its pods, as things stand.
         self._roomy: dict[int, IntArray] = {}
 
@@ -116,7 +109,7 @@ class _MakingWay:
     def _move_aside(self, index: int, node: int, inside: BoolArray) -> bool:
         lacking = self.dense.classes[index].request - self.state.free[node]
         for other in list(self.state.on[node]):
-            self.state.work += LOOK
+            self.state.work += STEP // 50
             if self.state.work > self.limit:
                 return False
             makes_room = len(self._targets(other, inside)) and (self.dense.classes[other].request >= lacking).all()

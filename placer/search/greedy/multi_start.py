@@ -27,9 +27,6 @@ from placer.search.greedy.making_way import empty_nodes, make_way
 from placer.search.greedy.state import STEP, GreedyLayout, GreedyState, running_sums
 from placer.search.numa.ejection_chains import place_by_ejection_chains
 
-__all__ = ["LOOKS", "complete", "greedy", "squeeze_in"]
-
-
 T = TypeVar("T", int, float)
 
 #: Sort key of a group within its priority: smaller is earlier.
@@ -187,9 +184,6 @@ def _batches(layout: GreedyLayout, level: Sequence[int]) -> Iterator[list[int]]:
 #: Nodes looked at in all when groups are placed by trying everything (about 2 microseconds each).
 LOOKS = 200_000
 
-#: How many of them the search for another order of a node's pods counts as.
-ORDER_LOOKS = 40_000
-
 #: How a group is placed that found no place so far: every domain is tried.
 THOROUGH = Style(tries=10**9, forward=10**9)
 
@@ -275,7 +269,7 @@ def _in_another_order(state: GreedyState, lone: Sequence[int], effort: Effort) -
         if limited or not state.left(index) or state.queue_limit(index) < 1:
             continue
         for node in np.flatnonzero(state.able(index, zones=False)).tolist():
-            effort.spend(ORDER_LOOKS)
+            effort.spend(LOOKS // 5)
             if effort.work < 0:
                 return
             if state.zones is not None and state.zones.admits_any(index, node):
@@ -296,25 +290,6 @@ def _squeeze(state: GreedyState, group: int, effort: Effort, *, more: bool) -> b
     effort.spend(min(mine.spent, mine.most))
     effort.exhaustive &= mine.exhaustive
     return found
-
-
-#: Work of all runs together, in the unit of ``GreedyState.work``: about one second for 5,000 pods on as many nodes.
-WORK = 120 * 10**6
-
-#: A few runs are made even where they take more, up to the most work; beyond that there is the first run alone.
-FEW_RUNS, MOST_WORK = 3, 600 * 10**6
-
-#: Work of moving pods that call each other and placing their AppGroups again, in all.
-POLISH = 300 * 10**6
-
-#: Deterministic time of exchanging pods between NUMA zones; about a second.
-GATHERING = 0.6
-
-#: Rounds of repairs at most; each round begins every chain again.
-ROUNDS = 16
-
-#: How many numbers of nodes are tried that are fewer than those opened.
-FEWER = 3
 
 
 def greedy(
@@ -382,7 +357,7 @@ class _GreedySearch:
 
         Source: Joslin and Clements, "Squeaky Wheel" Optimization, JAIR 10 (1999).
         """
-        for _ in range(ROUNDS):
+        for _ in range(16):  # each round begins every chain again
             self.chains.sort(key=lambda chain: chain.rank, reverse=True)
             for place, chain in enumerate(self.chains):
                 if not (chain.left_out or chain.in_part) or not self._may_run():
@@ -403,7 +378,7 @@ class _GreedySearch:
         room = free[used].sum(axis=0) + free[opened].cumsum(axis=0)
         few = int((room < (free - state.free).sum(axis=0)).any(axis=1).sum()) + 1
         sequence, best = self._sequence(self.all_orders[0]), self.rank
-        for _ in range(FEWER):
+        for _ in range(3):
             if few >= len(opened) or self.rank > best or not self._may_run():
                 return
             kept = used.copy()
@@ -428,7 +403,7 @@ class _GreedySearch:
             return
         self.rank = self._rank(self.solution)
         state = GreedyState(self.layout, self.solution)
-        limit = state.work + self._affordable(POLISH)
+        limit = state.work + self._affordable(300 * 10**6)
         calling = sorted(self.dense.workload_of)
         move_pods(state, calling, limit)
         ruin_and_recreate(state, limit)
@@ -439,7 +414,7 @@ class _GreedySearch:
         criteria = self.dense.criteria
         if self.dense.numa is None or not criteria or criteria[0][0] not in MAXIMISED or self.deadline.over:
             return
-        found = place_by_ejection_chains(self.dense, self.solution, 0, Budget(self.deadline, GATHERING))
+        found = place_by_ejection_chains(self.dense, self.solution, 0, Budget(self.deadline, 0.6))
         self.rank = self._rank(self.solution)
         self.offer(complete(self.dense, found, self.deadline))
 
@@ -506,7 +481,8 @@ class _GreedySearch:
         solution = state.solution()
         # Scoring looks at every group and every entry of the solution.
         self.last = 1 + state.work + STEP // 20 * (len(sequence) + len(solution))
-        self.limit = self.limit or max(WORK, min(FEW_RUNS * self.last, MOST_WORK))
+        # About a second for 5,000 pods on as many nodes; three runs also where they take more, but for very long ones.
+        self.limit = self.limit or max(120 * 10**6, min(3 * self.last, 600 * 10**6))
         self.work += self.last
         left_out = set(failed)
         groups = self.dense.groups

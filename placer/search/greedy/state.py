@@ -12,22 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from placer.arrays import Dense, DenseGroup, Solution
-from placer.arrays.model import BoolArray, FloatArray, IntArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.arrays.symmetry import partition
 from placer.problem import HostPort
 from placer.search.partial import CallGraph, PartialSolution
-
-__all__ = [
-    "STEP",
-    "BoolArray",
-    "GreedyLayout",
-    "GreedyState",
-    "Inside",
-    "IntArray",
-    "PodBlock",
-    "least",
-    "running_sums",
-]
 
 
 @dataclass(frozen=True)
@@ -145,10 +133,6 @@ class _Needs:
         return [None, role] if role in self.missing else [None]
 
 
-#: Price of all free room of an average node, in whole numbers so that comparisons never depend on rounding.
-UNIT = 2**20
-
-
 @dataclass(frozen=True)
 class Shape:
     """Classes of one shape, of whatever groups, fit the same nodes.
@@ -232,7 +216,7 @@ class GreedyLayout:
         sizes = np.array([pod_class.size for pod_class in dense.classes], dtype=np.float64)
         demand = sizes @ dense.requests.astype(np.float64) if len(sizes) else np.zeros(len(dense.resources))
         supply = np.maximum(dense.free.sum(axis=0, dtype=np.float64), 1.0)
-        rates: FloatArray = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
+        rates: FloatArray = 2**20 * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
         return rates
 
     def prices(self, amounts: IntArray) -> IntArray:
@@ -364,17 +348,8 @@ class GreedyLayout:
 #: What a step of a few numpy calls costs whatever the size of its arrays, in array elements.
 STEP = 10_000
 
-#: What counting a pod among those that call and are called costs, in the same unit.
-CALL = 6_000
-
 #: What looking at the zones of a node costs, in the same unit.
 ZONES = 40
-
-#: Moves between areas while areas are looked for, in all (about 0.5 milliseconds each).
-MOVES = 1_000
-
-#: Entries that the cached counts of all shapes together may have (8 bytes each).
-CACHE_ENTRIES = 16 * 10**6
 
 
 class GreedyState(PartialSolution):
@@ -388,12 +363,12 @@ class GreedyState(PartialSolution):
         #: int64, shape (nodes,): the price of what each node has left.
         self.price = layout.prices(self.dense.free)
         #: How often pods that call each other may still be moved while areas for them are looked for.
-        self.moves = MOVES
+        self.moves = 1_000
         #: Array elements looked at so far and :data:`STEP` per step: work, the same on every machine.
         self.work = 0
         self._changed: list[int] = []
         self._fits: dict[int, tuple[IntArray, int]] = {}
-        self._most_fits = max(8, CACHE_ENTRIES // max(1, len(self.dense.nodes)))
+        self._most_fits = max(8, 16 * 10**6 // max(1, len(self.dense.nodes)))
         for index, node, count in (solution or Solution()).in_order():
             self.take(index, [node], [count])
 
@@ -418,7 +393,7 @@ class GreedyState(PartialSolution):
 
     def _count(self, index: int, node: int, count: int) -> None:
         if index in self.dense.workload_of:
-            self.work += CALL
+            self.work += 6_000
         super()._count(index, node, count)
 
     def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:

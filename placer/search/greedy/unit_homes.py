@@ -12,18 +12,14 @@ import numpy as np
 from placer.base.grouping import grouped
 
 if TYPE_CHECKING:
-    from placer.search.greedy.state import GreedyState, IntArray
-
-__all__ = ["by_home", "in_homes", "shared_units"]
+    from placer.arrays.solution import IntArray
+    from placer.search.greedy.state import GreedyState
 
 #: (class, pods).
 Item = tuple[int, int]
 
 #: Domains tried for a unit.
 HOMES = 32
-
-#: What counting over domains costs whatever the number of nodes, as work of the greedy.
-COUNTING = 10_000
 
 
 def homeless(state: GreedyState, index: int) -> tuple[int, ...]:
@@ -77,7 +73,7 @@ def _homes(
     begin, end = where
     _, first, of = np.unique(_combined(state, units)[begin:end], return_index=True, return_inverse=True)
     size, price = len(first), state.layout.class_prices
-    state.work += COUNTING + 8 * (end - begin)
+    state.work += 10_000 + 8 * (end - begin)
     enough: IntArray = np.ones(size, dtype=np.int64)
     room: IntArray = np.zeros(size, dtype=np.int64)
     for index, count in items:

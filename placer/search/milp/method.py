@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from placer.arrays import Dense, Solution, beats, score_solution
-from placer.base.deadline import Deadline
+from placer.base.deadline import Budget
 from placer.problem.placement import MAXIMISED
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.count_model import Linear, value_at
@@ -13,14 +13,6 @@ from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.method import ExactModel
 from placer.search.milp.program import PulpProgram
 from placer.search.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
-
-__all__ = ["MilpModel", "search"]
-
-#: Share of what is left of the limit that a value may take while others come after it.
-SHARE = 0.6
-
-#: Solutions of the program that no order admits are excluded one by one (C10, C12); so many at most per value.
-MOST_REFUSED = 200
 
 
 class MilpModel:
@@ -32,7 +24,7 @@ class MilpModel:
 
     def aim(self, criterion: int) -> Linear:
         """Make a criterion the objective, and return its expression."""
-        value = self.exact.objective.criterion(criterion)
+        value = self.exact.criterion(criterion)
         self.program.update()
         self.program.minimise(columns_of(value), -1 if self.dense.criteria[criterion][0] in MAXIMISED else 1)
         return value
@@ -68,8 +60,7 @@ class _MilpSearch:
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
         # Handing a program to a solver takes time that no limit of the solver counts.
-        self._deadline = options.deadline.part(0.95)
-        self._nodes = None if options.work == math.inf else max(1, int(options.work * NODES_PER_WORK))
+        self.limits = Budget(options.deadline.part(0.95), options.work)
         self.solution: Solution | None = None
         self.values = score_solution(dense, {})
         self.cut = False
@@ -103,11 +94,11 @@ class _MilpSearch:
     def _solve(self, criterion: int, model: MilpModel, value: Linear) -> bool:
         """Improve one value; say whether it is proved as far as those before it are."""
         start = self.options.hint if self.solution is None else self.solution
-        share = 1.0 if criterion + 1 == len(self.dense.criteria) else SHARE
-        until = self._deadline.part(share)
-        for _ in range(MOST_REFUSED):
+        # Others come after it.
+        turn = self.limits.part(1.0 if criterion + 1 == len(self.dense.criteria) else 0.6)
+        for _ in range(200):  # solutions that no order admits are excluded one by one (C10, C12)
             model.start_from(start)
-            status = self._asked(model, until, share, start=start is not None)
+            status = self._asked(model, turn, start=start is not None)
             if status is SolveStatus.IMPOSSIBLE:
                 name = self.dense.criteria[criterion][0]
                 raise SolverFault(f"{self.options.solver} finds no solution for {name}, where there is one")
@@ -125,10 +116,9 @@ class _MilpSearch:
                 break
         return False
 
-    def _asked(self, model: MilpModel, until: Deadline, share: float, *, start: bool) -> SolveStatus:
-        seconds = until.left
-        nodes = None if self._nodes is None else max(min(1, self._nodes), int(self._nodes * share), 0)
-        if seconds < 0.05 or nodes == 0:
+    def _asked(self, model: MilpModel, turn: Budget, *, start: bool) -> SolveStatus:
+        seconds, nodes = turn.seconds, None if turn.work == math.inf else max(1, round(turn.work * NODES_PER_WORK))
+        if seconds < 0.05 or turn.work <= 0:
             return SolveStatus.NOTHING
         solver = make_solver(
             self.options.solver,
@@ -139,8 +129,8 @@ class _MilpSearch:
             start=start,
         )
         status = ask(solver, model.program.problem)
-        if self._nodes is not None and nodes is not None:
-            self._nodes -= nodes_used(solver, model.program.problem, nodes)
+        if nodes is not None:
+            turn.spend(nodes_used(solver, model.program.problem, nodes) / NODES_PER_WORK)
         return status
 
     def _judge(self, criterion: int, found: Solution, said: int, *, optimal: bool) -> bool:

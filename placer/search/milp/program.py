@@ -19,8 +19,6 @@ from placer.base.linear import ColumnSum
 from placer.search.events import TooLarge
 from placer.search.exact.integer_form import IntegerForm
 
-__all__ = ["BASE", "LARGEST", "TOLERANCE", "PulpProgram"]
-
 #: A variable (LpVariable) of PuLP, which brings no types.
 Variable: TypeAlias = pulp.LpVariable
 
@@ -29,9 +27,6 @@ BASE = 2**16
 
 #: Objectives beyond this are refused: doubles hold integers exactly up to 2^53.
 LARGEST = 2**50
-
-#: How far from an integer a solver's value may be; the rows are checked in integers anyway.
-TOLERANCE = 1e-4
 
 
 class PulpProgram:
@@ -106,7 +101,8 @@ class PulpProgram:
         """
         found = [variable.varValue or 0.0 for variable in self.variables]
         values = [round(value) for value in found]
-        near = all(abs(value - whole) <= TOLERANCE for value, whole in zip(found, values, strict=True))
+        # The rows are checked in integers anyway.
+        near = all(abs(value - whole) <= 1e-4 for value, whole in zip(found, values, strict=True))
         return values if near and self.program.allows(values) else None
 
 

@@ -27,18 +27,6 @@ import pulp
 
 from placer.base.linear import LESS_THAN_A_UNIT
 
-__all__ = [
-    "DEFAULT",
-    "NODES_PER_WORK",
-    "SolveStatus",
-    "ask",
-    "complaint",
-    "make_solver",
-    "nodes_used",
-    "proves",
-    "solve_status",
-]
-
 #: The solver that is taken unless another one is named.
 DEFAULT = "HiGHS"
 

@@ -16,8 +16,6 @@ from placer.problem.numa import NumaNode
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement
 
-__all__ = ["aligned", "misstated"]
-
 
 def aligned(instance: Instance, placement: Placement) -> Placement:
     """Order the pods of each node so that the kubelet admits them, and name the zones that it will choose.
@@ -79,7 +77,6 @@ class _Crowd:
             [self.kubelet.units(pod.numa) for pod in pods],
             [pod.created for pod in pods],
             hint=[numbers[binding.pod] for binding in self.bindings],
-            tell_any=False,
         )
         if found.sequence is None:
             return found.orders, self.bindings
@@ -91,7 +88,7 @@ class _Crowd:
         return self.kubelet.admit_all(self.kubelet.start(self.node), units) is not None
 
     def as_it_is(self) -> tuple[Orders, Sequence[Binding]]:
-        return Orders.ANY if len(self.bindings) == 1 else Orders.SOME, self.bindings
+        return Orders.CREATION if len(self.bindings) == 1 else Orders.SOME, self.bindings
 
     def with_zones(self, bindings: Sequence[Binding]) -> list[Binding]:
         state, found = self.kubelet.start(self.node), []

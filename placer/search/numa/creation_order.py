@@ -15,8 +15,6 @@ from placer.arrays import Dense, Solution, score_solution
 from placer.base.deadline import Deadline
 from placer.search.numa.zone_bins import SINGLE, ZoneBins
 
-__all__ = ["swap_towards_creation_order"]
-
 
 def swap_towards_creation_order(
     dense: Dense, solution: Solution, created: Sequence[float], seed: int, deadline: Deadline

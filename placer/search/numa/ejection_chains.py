@@ -12,25 +12,16 @@ import random
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.arrays import Dense, Solution
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 from placer.base.deadline import Budget
 from placer.search.numa.zone_bins import SINGLE, Bundle, ZoneBins
-
-__all__ = ["EXCHANGE_WORK", "place_by_ejection_chains"]
-
-FloatArray = npt.NDArray[np.float64]
 
 #: What a look for an exchange counts as, in the deterministic time of steps; about half a millisecond.
 EXCHANGE_WORK = 0.0003
 #: Zones with room for a shortage that are looked at for an exchange.
 GIVING = 48
-#: How far sizes are blurred where they decide who waits, in shares of a zone.
-BLUR = 0.3
-#: Exchanges that are tried where kubelets refuse the best one.
-TRIES = 3
 
 
 def place_by_ejection_chains(dense: Dense, solution: Solution, seed: int, budget: Budget) -> Solution:
@@ -144,7 +135,7 @@ class _EjectionChains:
         width = lacking.shape[1]
         helping = np.flatnonzero(lacking.reshape(-1) < now - 1e-9)
         if len(helping):
-            order = helping[np.argsort(lacking.reshape(-1)[helping], kind="stable")[:TRIES]]
+            order = helping[np.argsort(lacking.reshape(-1)[helping], kind="stable")[:3]]
         else:
             harmless = np.flatnonzero(lacking.reshape(-1) <= now + 0.8)
             order = self.numbers.choice(harmless, 1) if len(harmless) else harmless
@@ -194,8 +185,8 @@ class _EjectionChains:
         if len(units) == 2 and len(pods) > 1:
             width = self.facts.zone_width
             apart = np.abs(self.facts.asked[pods, None, :width] - units) / self.scale[:width]
-            nearest = np.argsort(apart.sum(axis=-1) + BLUR * self.numbers.random((len(pods), 2)) / 4, axis=0)
-            for one, other in nearest[:TRIES]:
+            nearest = np.argsort(apart.sum(axis=-1) + 0.3 * self.numbers.random((len(pods), 2)) / 4, axis=0)
+            for one, other in nearest[:3]:
                 if one != other:
                     yield pods[one], pods[other]
 
@@ -208,4 +199,4 @@ class _EjectionChains:
         return bool((here + gain >= 0).all() and (there - gain >= 0).all())
 
     def _size(self, index: int) -> float:
-        return BLUR * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())
+        return 0.3 * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())

@@ -17,12 +17,9 @@ import numpy as np
 
 from placer.arrays import Dense, Solution
 from placer.arrays.admission_orders import is_plain
-from placer.arrays.model import BoolArray, IntArray
 from placer.arrays.packed_kubelet import Units
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.partial import PartialSolution
-
-__all__ = ["SINGLE", "Bundle", "ExchangeFacts", "ZoneBins"]
-
 
 #: Pods of a zone that are looked at in pairs; of more, some are drawn.
 MOST = 8

@@ -10,18 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
 from placer.arrays.affinity_orders import Attraction
 from placer.arrays.dense_neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
-from placer.arrays.model import BoolArray, IntArray
+from placer.arrays.solution import BoolArray, IntArray
 from placer.search.partial.unit_rooms import UnitRooms
-
-__all__ = ["NeighbourRooms"]
-
-Row = TypeVar("Row", Repulsion, Attraction, SpreadRow)
 
 
 class NeighbourRooms:
@@ -207,23 +202,26 @@ class NeighbourRooms:
         ``nodes``: of the subproblem, ascending. ``number``: class to its number there; what is placed of it here stays.
         """
         whole = self.neighbours
+        mine = whole.renumbered({index: (new,) for index, new in number.items()})
+        exclusions = (replace(row, units=tuple(filter(None, row.units))) for row in mine.exclusions)
         return replace(
-            whole,
+            mine,
             domain=tuple(each[nodes] for each in whole.domain),
             shut={
                 rule: tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(rows)))
                 for rule, rows in whole.shut.items()
             },
-            repulsions=tuple(filter(_binds, (_renumbered(row, number) for row in whole.repulsions))),
-            attractions=tuple(filter(_binds, (self._attraction_beside(row, number) for row in whole.attractions))),
-            spreads=tuple(filter(_binds, self._spreads_beside(nodes, number))),
-            **self._confined.beside(number),
+            repulsions=tuple(filter(_binds, mine.repulsions)),
+            attractions=tuple(filter(_binds, map(self._attraction_beside, whole.attractions, mine.attractions))),
+            spreads=tuple(filter(_binds, self._spreads_beside(nodes, mine.spreads))),
+            confinements=tuple(row for row in mine.confinements if row.classes),
+            exclusions=tuple(row for row in exclusions if len(row.units) > 1),
         )
 
-    def _spreads_beside(self, nodes: IntArray, number: Mapping[int, int]) -> Iterator[SpreadRow]:
-        for row, it in enumerate(self.neighbours.spreads):
-            if not number.keys().isdisjoint(it.owners) or not number.keys().isdisjoint(it.matched):
-                yield self._spread_beside(row, nodes, number)
+    def _spreads_beside(self, nodes: IntArray, mine: Iterable[SpreadRow]) -> Iterator[SpreadRow]:
+        for number, row in enumerate(mine):
+            if row.owners or row.matched:
+                yield self._spread_beside(number, nodes, row)
 
     def _shut_beside(self, rule: str, kind: int, nodes: IntArray) -> BoolArray | None:
         shut = self.neighbours.shut[rule][kind]
@@ -247,7 +245,7 @@ class NeighbourRooms:
     def _of_kind(self) -> dict[int, int]:
         return {kind: index for index, kind in enumerate(self._kinds)}
 
-    def _attraction_beside(self, it: Attraction, number: Mapping[int, int]) -> Attraction:
+    def _attraction_beside(self, it: Attraction, mine: Attraction) -> Attraction:
         """Pods that stay and do not ask for the same make room; those that ask for it must keep what they need."""
         ground = [set(each) for each in it.ground]
         held: set[tuple[int, ...]] = set()
@@ -261,7 +259,7 @@ class NeighbourRooms:
                     held.add(where)
                     firsts.update({where} if index in it.firsts else ())
         return replace(
-            _renumbered(it, number),
+            mine,
             ground=tuple(map(frozenset, ground)),
             held=frozenset(held),
             held_firsts=frozenset(firsts),
@@ -272,18 +270,18 @@ class NeighbourRooms:
             nodes = self._nodes.get(index, {})
             yield index, {tuple(int(self.neighbours.domain[key][node]) for key in row.keys) for node in nodes}
 
-    def _spread_beside(self, row: int, nodes: IntArray, number: Mapping[int, int]) -> SpreadRow:
+    def _spread_beside(self, number: int, nodes: IntArray, mine: SpreadRow) -> SpreadRow:
         """A domain without nodes of the subproblem and without owners stays as it is, so one with the fewest says as
         much as all.
         """
-        it, counts = self.neighbours.spreads[row], self._counted[row]
+        it, counts = self.neighbours.spreads[number], self._counted[number]
         held = np.flatnonzero(counts.owners > 0)
         told = np.isin(it.counting, np.concatenate((self._domain(it)[nodes], held)))
         others = it.counting[~told]
         fewest = others[np.argmin(counts.matched[others])] if len(others) else []
         kept = np.sort(np.append(it.counting[told], fewest)).astype(np.int64)
         return replace(
-            _renumbered(it, number),
+            mine,
             counted=it.counted[nodes],
             before=dict(zip(kept.tolist(), counts.matched[kept].tolist(), strict=True)),
             held=frozenset(held.tolist()),
@@ -352,11 +350,6 @@ def _binds(row: Repulsion | Attraction | SpreadRow) -> bool:
     if isinstance(row, Repulsion):
         return bool(row.owners and row.matched)
     return bool(row.owners or (row.matched and row.held))
-
-
-def _renumbered(row: Row, number: Mapping[int, int]) -> Row:
-    owners, matched = (tuple(number[each] for each in of if each in number) for of in (row.owners, row.matched))
-    return replace(row, owners=owners, matched=matched)
 
 
 def _even(row: SpreadRow, held: _Counts) -> bool:

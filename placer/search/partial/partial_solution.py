@@ -11,13 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.arrays import Counts, Dense, Solution
-from placer.arrays.model import BoolArray, IntArray, ready
+from placer.arrays.model import ready
+from placer.arrays.solution import BoolArray, IntArray
 from placer.problem import HostPort
 from placer.search.partial.neighbour_rooms import NeighbourRooms
 from placer.search.partial.placed_calls import CallGraph, Communication
 from placer.search.partial.zone_rooms import ZoneRooms
-
-__all__ = ["Mobility", "PartialSolution", "SharedRoom"]
 
 
 class Mobility(IntEnum):

@@ -10,17 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.arrays.model import BoolArray, IntArray
 from placer.arrays.network import Call, DenseNetwork
-
-__all__ = ["LIMITLESS", "CallGraph", "Communication", "Partner"]
-
+from placer.arrays.solution import BoolArray, IntArray
 
 #: More pods than there can be.
 LIMITLESS = 2**40
-
-#: More than a link may have, in its unit: sums of a few such still are 64-bit numbers.
-MOST_ROOM = 2**50
 
 
 class Partner(NamedTuple):
@@ -51,7 +45,8 @@ class CallGraph:
         #: bit/s in the unit of links: the largest of which every call takes a whole number, so that sums stay small.
         self.unit = gcd(*(call.bandwidth for call in network.calls)) or 1
         #: int64, shape (links,): what the links have left for new pairs.
-        self.room: IntArray = np.array([min(MOST_ROOM, each // self.unit) for each in network.room], dtype=np.int64)
+        # No link has more in its unit, so that sums of a few are 64-bit numbers.
+        self.room: IntArray = np.array([min(2**50, each // self.unit) for each in network.room], dtype=np.int64)
         self._far: dict[int, tuple[BoolArray, BoolArray]] = {}
         self._cost = np.ascontiguousarray(network.cost.T)
         self._link = np.ascontiguousarray(network.link.T)

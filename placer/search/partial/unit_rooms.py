@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from placer.arrays.dense_neighbours import Confinement, DenseNeighbours, Exclusion
-    from placer.arrays.model import BoolArray, IntArray
-
-__all__ = ["UnitRooms"]
+    from placer.arrays.dense_neighbours import DenseNeighbours
+    from placer.arrays.solution import BoolArray, IntArray
+    from placer.arrays.units import Confinement, Exclusion
 
 
 class UnitRooms:
@@ -100,19 +98,6 @@ class UnitRooms:
             yield
         finally:
             self._settled = before
-
-    def beside(self, number: Mapping[int, int]) -> dict[str, Any]:
-        """The rows of a subproblem with the classes of ``number``."""
-
-        def mapped(classes: Iterable[int]) -> tuple[int, ...]:
-            return tuple(number[index] for index in classes if index in number)
-
-        confined = (replace(row, classes=mapped(row.classes)) for row in self._rows.confinements)
-        exclusions = (replace(row, units=tuple(filter(None, map(mapped, row.units)))) for row in self._rows.exclusions)
-        return {
-            "confinements": tuple(row for row in confined if row.classes),
-            "exclusions": tuple(row for row in exclusions if len(row.units) > 1),
-        }
 
     def kind(self, node: int) -> Iterator[object]:
         """What tells a node from others where each domain of a key is one node."""

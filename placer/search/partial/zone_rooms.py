@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from placer.arrays.admission_orders import is_plain
-from placer.arrays.model import BoolArray, FloatArray, IntArray
 from placer.arrays.numa import LIMITLESS, DenseNuma
 from placer.arrays.packed_kubelet import PackedKubelet, State, Unit, Units
-
-__all__ = ["ZoneRooms"]
+from placer.arrays.solution import BoolArray, FloatArray, IntArray
 
 
 class ZoneRooms:

@@ -29,8 +29,6 @@ from placer.problem.placement import Placement
 from placer.search.preempt.domain_sets import alike, group_domains, index_of
 from placer.search.preempt.lifting import goes_whole, may_be_disturbed
 
-__all__ = ["Construction", "FirstPlan"]
-
 #: Scaled amounts of resources, one each.
 _Amounts = list[int]
 #: What goes: weight and number of units, per priority where they are evicted, highest first.

@@ -17,8 +17,6 @@ from placer.problem.instance import Policy
 from placer.problem.neighbours import NO_NEIGHBOURS
 from placer.search.preempt.lifting import ANYWHERE, goes_whole, on_nodes
 
-__all__ = ["ELSEWHERE", "Contraction"]
-
 #: Name of the node that stands for all beyond a domain; no node has a space in its name.
 ELSEWHERE = "all others"
 

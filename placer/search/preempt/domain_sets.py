@@ -11,8 +11,6 @@ from placer.arrays import Dense
 from placer.base.grouping import grouped
 from placer.problem import Group, GroupKey, Instance
 
-__all__ = ["alike", "group_domains", "index_of", "is_confined", "label_keys"]
-
 
 def index_of(dense: Dense, group: GroupKey) -> int | None:
     """Position of a group in the arrays; None where nothing of it can be placed whatever goes."""

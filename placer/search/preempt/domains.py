@@ -34,8 +34,6 @@ from placer.search.preempt.knapsack import Victim, cheapest_share, most_gained
 from placer.search.preempt.lifting import goes_whole, least_priorities, lift, may_be_disturbed, on_nodes
 from placer.search.preempt.plans import plan_of, planned
 
-__all__ = ["DomainSearch", "disturbance"]
-
 #: Share of the time that is for what has to go wherever the group is.
 ANYWHERE_SHARE = 0.5
 #: Where a group may be on any node, a domain is made of nodes with room for so many times what it needs.

@@ -36,8 +36,6 @@ from placer.search.preempt.first_plan import Carried, Known
 from placer.search.preempt.lifting import lift, may_be_disturbed, on_nodes
 from placer.search.preempt.plans import plan_of, planned
 
-__all__ = ["emptied_by_pods", "empty"]
-
 #: Choices of domains that are tried for one number of them.
 MOST_CHOICES = 1000
 #: Label of the nodes of a domain; label of pods that keep no domain from being empty.

@@ -15,8 +15,6 @@ from placer.problem.placement import Score, Value
 from placer.search.preempt.domain_sets import alike
 from placer.search.preempt.domains import DomainSearch
 
-__all__ = ["least_for_equal"]
-
 #: What goes: the weight of the pods, and of how many units they are at least.
 _Price = tuple[int, Fraction]
 _NOTHING: _Price = (0, Fraction(0))

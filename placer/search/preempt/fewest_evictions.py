@@ -17,8 +17,6 @@ from placer.problem.placement import LOSSES, Score, Value
 from placer.search.preempt.knapsack import cheapest_share
 from placer.search.preempt.lifting import least_priorities, may_be_disturbed
 
-__all__ = ["least_evicted", "least_needed", "never_admitted"]
-
 
 def never_admitted(instance: Instance, groups: Sequence[Group]) -> frozenset[GroupKey]:
     """Find groups that lack a resource even alone, and with everything evicted that may go for any group."""

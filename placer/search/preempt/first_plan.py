@@ -24,20 +24,6 @@ from placer.search.preempt.fewest_evictions import never_admitted
 from placer.search.preempt.lifting import waiting
 from placer.search.preempt.plans import planned
 
-__all__ = [
-    "Best",
-    "Carried",
-    "Known",
-    "after",
-    "carried_out",
-    "first_plans",
-    "missing",
-    "placeable",
-    "plan_to",
-    "undisturbed",
-    "whole_plan",
-]
-
 #: Plans that are made one after another where rules that a construction does not look at refuse the first.
 TRIES = 4
 #: Seconds that carrying out has at least, also where a search took all of the time: what it found is else for nothing.

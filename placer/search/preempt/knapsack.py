@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Victim", "cheapest_share", "most_gained"]
-
 #: Sums that are told apart; with more of them what is gained is only said to be no more than what it may cost.
 MOST_SUMS = 2000
 

@@ -26,22 +26,6 @@ from placer.rules.disruption import without_affinity
 from placer.rules.rules import broken
 from placer.rules.scoring import score, used_nodes
 
-__all__ = [
-    "ANYWHERE",
-    "IDLE",
-    "MOVED",
-    "Lifted",
-    "LiftedGroup",
-    "LiftedPart",
-    "goes_whole",
-    "least_priorities",
-    "lift",
-    "may_be_disturbed",
-    "moved_key",
-    "on_nodes",
-    "waiting",
-]
-
 #: Ends the name of the copy of a pod that is moved; no pod has a space in its name.
 MOVED = " moved"
 #: Ends the name of the copy of a pod that stays while its group waits on.

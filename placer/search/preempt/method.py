@@ -41,8 +41,6 @@ from placer.search.preempt.first_plan import (
 from placer.search.preempt.lifting import Lifted, lift, may_be_disturbed, moved_key, waiting
 from placer.search.preempt.plans import plan_of
 
-__all__ = ["search"]
-
 #: Share of the time that is left which groups have together where there are several; the rest is for what follows.
 SHARE = 0.8
 #: Share of the time in which units that were chosen first stay one by one.

@@ -17,8 +17,6 @@ from placer.rules.neighbour_rules import pod_affinity
 from placer.search.numa.binding_order import aligned
 from placer.search.preempt.lifting import MOVED, Lifted, moved_key
 
-__all__ = ["plan_of", "planned"]
-
 
 def plan_of(lifted: Lifted, solution: Solution) -> Placement:
     """Name what goes and what is bound: of equal pods the younger ones go."""

@@ -173,7 +173,7 @@ def test_without_a_network_the_models_are_what_the_page_says() -> None:
         model.aim(0)
         first = model.variables.size
         for criterion in range(len(dense.criteria)):
-            model.objective.criterion(criterion)
+            model.criterion(criterion)
         found = (first, model.variables.size, len(model.proto.proto.constraints))
         assert found == (int(cells[4]), int(cells[5]), int(cells[7]))
         assert model.calls is None

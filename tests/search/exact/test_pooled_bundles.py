@@ -10,7 +10,6 @@ from placer.arrays.dense_builder import make_dense
 from placer.problem import GroupKey, NetworkTopology, SubGroupPolicy
 from placer.rules import verify
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.pooled_program import PooledProgram
 from tests.examples import seed_blocks
 from tests.search.decomposed.test_tree_master import spines
 from tests.search.exact.test_pooled_model import PlacementsOfEverything, decided, full
@@ -66,7 +65,7 @@ def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range)
     for seed in seeds:
         every = PlacementsOfEverything(drawn(seed).instance())
         if every.whole:
-            bundles = PooledProgram(every.dense).bundles
+            bundles = PooledModel(every.dense).bundles
             together += len(bundles.items) < len(bundles.apart.items)
             every.assert_best(decided(every.dense, PooledModel(every.dense)), seed)
     assert together

@@ -12,9 +12,9 @@ from placer.arrays.dense_builder import make_dense
 from placer.problem import Instance, SubGroupPolicy
 from placer.rules import verify
 from placer.search.events import TooLarge
+from placer.search.exact.count_model import solver_form
 from placer.search.exact.integer_form import IntegerForm, columns_of
 from placer.search.exact.pooled_model import PooledModel
-from placer.search.exact.pooled_program import PooledProgram, tells_all
 from placer.search.greedy.multi_start import greedy
 from tests.bounds.test_bounds_hold import MOST
 from tests.examples import seed_blocks
@@ -24,17 +24,13 @@ from tests.tiny import tiny, tiny_network
 from tests.world import World, calls, hard, soft
 
 
-def least(program: PooledProgram) -> int:
-    """The optimum."""
-    found = solver()
-    program.build()
-    assert found.solve(program.model) == cp_model.OPTIMAL
-    return round(found.objective_value)
-
-
 def of_world(world: World) -> int:
     """Least ``locality``."""
-    return least(PooledProgram(make_dense(world.instance())))
+    model, found = PooledModel(make_dense(world.instance())), solver()
+    value = model.makers["locality"](None)
+    model.proto.minimize(solver_form(value) + value.constant)
+    assert found.solve(model.proto) == cp_model.OPTIMAL
+    return round(found.objective_value)
 
 
 def pooled(dense: Dense) -> list[int]:
@@ -84,7 +80,8 @@ def test_homes_of_subgroups_are_inside_those_of_their_group() -> None:
 
 
 def test_it_says_nothing_where_pods_of_one_shape_differ() -> None:
-    assert not any(tells_all(dense) for seed in range(20) if (dense := make_dense(tiny_network(seed).instance)).network)
+    drawn = (make_dense(tiny_network(seed).instance) for seed in range(20))
+    assert not any(PooledModel.knows(dense) for dense in drawn if dense.network)
 
 
 def test_calls_between_pods_that_run_are_a_constant() -> None:
@@ -196,7 +193,7 @@ def test_too_many_columns_are_not_built() -> None:
     world = spines()
     world.pods_of("a b", world.gang("g", 2, topology=soft()))
     dense = make_dense(world.instance())
-    columns = PooledProgram(dense).columns
+    columns = PooledModel(dense).columns
     PooledModel(dense, columns)
     with pytest.raises(TooLarge, match=f"{columns} columns, at most {columns - 1}"):
         PooledModel(dense, columns - 1)

@@ -294,7 +294,7 @@ def _regrouped(instance: Instance, name: str, bindings: Sequence[Binding]) -> _L
         found.append(replace(each, numa_zones=kubelet.names(answer[1])))
     # If all were of one age: an order by age is any order then.
     orders = find_order(kubelet, start, units, [0.0] * len(units), limit=_TRIED).orders
-    return _Line(tuple(found), orders is not Orders.ANY)
+    return _Line(tuple(found), orders is not Orders.CREATION)
 
 
 def _gang_order(

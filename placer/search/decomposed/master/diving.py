@@ -15,19 +15,8 @@ from placer.base.linear import ColumnSum
 from placer.search.decomposed.master.measured import EqualBlocks, MeasuredInstance
 from placer.search.decomposed.master.program import CommonDomain, Key, MasterProgram, blocks_of
 
-__all__ = ["Home", "HomeLayout", "dive"]
-
-
 #: A domain, and whether it is one of its leaves that is meant.
 Home = tuple[int, bool]
-
-
-#: How much more than was aimed for may be where a block cannot be filled otherwise: in parts of a thousand of the first
-#: value aimed for, rounded up, and of the others as it is.
-GIVING_UP = ((0, 0), (0, 1), (0, 2), (0, 8), (1, 1_000_000), (4, 1_000_000), (16, 1_000_000), (64, 1_000_000))
-
-#: After so many blocks it is given up where all would take three times the time at that pace: later ones take less.
-TRIED = 3
 
 
 #: Group to home, and subgroup to home.
@@ -85,7 +74,8 @@ class _Dive:
 
     def _hopeless(self) -> bool:
         pace = self.begin - self.deadline.left
-        return len(self.named) == TRIED and pace * len(self.measured.blocks) > 3 * TRIED * self.begin
+        # After three blocks, where all would take three times the time at that pace: later ones take less.
+        return len(self.named) == 3 and pace * len(self.measured.blocks) > 9 * self.begin
 
 
 def _fill(
@@ -97,7 +87,8 @@ def _fill(
     deadline: Deadline,
 ) -> list[float] | None:
     rows, first = len(master.program.rows), next(iter(aims))
-    for part, more in GIVING_UP:
+    # How much more than the aims may be: of the first value parts of a thousand, rounded up; of the others as it is.
+    for part, more in [*((0, each) for each in (0, 1, 2, 8)), *((each, 10**6) for each in (1, 4, 16, 64))]:
         for name, most in aims.items():
             master.program.at_most(master.value(name), most + (-(-part * most // 1000) if name == first else more))
         found = master.program.point(large, whole, min(share, deadline.left), nodes=1000, gap=0.3)

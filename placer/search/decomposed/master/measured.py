@@ -12,15 +12,9 @@ from math import gcd
 import numpy as np
 
 from placer.arrays import Dense
-from placer.arrays.model import IntArray
+from placer.arrays.solution import IntArray
 from placer.base.grouping import grouped
 from placer.search.exact.count_model import fewest_rooms
-
-__all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
-
-
-#: Leaves hold at most so many pieces: a flow through a leaf has as many nodes.
-MOST_PIECES = 512
 
 #: Pods of one size each: pairs of pieces per pod, number of pods.
 PieceCounts = tuple[tuple[int, int], ...]
@@ -180,7 +174,7 @@ def _measure(dense: Dense) -> tuple[int, int] | None:
         asked = dense.requests[:, resource]
         for piece in _pieces(asked[asked > 0].tolist()):
             room = dense.free[:, resource] // piece
-            if not room.any() or int(tree.sums(room)[leaves].max()) > MOST_PIECES:
+            if not room.any() or int(tree.sums(room)[leaves].max()) > 512:  # a flow through a leaf has as many nodes
                 continue
             share = float((asked // piece * sizes).sum()) / float(room.sum())
             key = (round(share, 6), piece)

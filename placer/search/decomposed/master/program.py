@@ -20,8 +20,6 @@ from placer.search.decomposed.master.measured import (
 )
 from placer.search.events import TooLarge
 
-__all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "add_arc_flow"]
-
 
 @dataclass(frozen=True)
 class ArcFlow:

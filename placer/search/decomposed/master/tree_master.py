@@ -22,8 +22,6 @@ from placer.search.events import TooLarge
 from placer.search.exact.method import ExactModel
 from placer.search.exact.variables import Bundle
 
-__all__ = ["TreeMaster", "place"]
-
 
 def place(
     dense: Dense, layout: HomeLayout, values: Sequence[int], criterion: int, solver: cp_model.CpSolver, seconds: float

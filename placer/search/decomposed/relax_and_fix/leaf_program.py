@@ -29,9 +29,6 @@ from placer.search.decomposed.relax_and_fix.packing_problem import (
 from placer.search.decomposed.relax_and_fix.packing_state import PackingState
 from placer.search.exact.count_model import Linear, limited_solver, solver_form
 
-__all__ = ["PackingProgram"]
-
-
 #: Shape to a sum of its pods.
 Rows: TypeAlias = defaultdict[int, Linear]
 

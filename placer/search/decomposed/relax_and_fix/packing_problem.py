@@ -21,17 +21,6 @@ from placer.arrays import Dense, DenseGroup, DenseSubGroup, Solution, placed_by_
 from placer.base.grouping import grouped
 from placer.search.exact.node_sets import Request, maximal_fillings
 
-__all__ = [
-    "ANYWHERE",
-    "Content",
-    "Filling",
-    "HomedPods",
-    "ItemKind",
-    "PackedGang",
-    "PackingProblem",
-    "make_packing_problem",
-]
-
 #: How many pods of each shape there are: pairs of shape and count, ascending.
 Content: TypeAlias = tuple[tuple[int, int], ...]
 

@@ -18,8 +18,6 @@ from placer.search.decomposed.relax_and_fix.packing_problem import (
 from placer.search.events import TooLarge
 from placer.search.exact.node_sets import Request
 
-__all__ = ["FixedItem", "PackingState"]
-
 
 @dataclass(frozen=True)
 class FixedItem:

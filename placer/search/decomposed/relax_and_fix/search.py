@@ -30,10 +30,8 @@ from placer.search.decomposed.relax_and_fix.packing_problem import (
     PackingProblem,
     make_packing_problem,
 )
-from placer.search.decomposed.relax_and_fix.packing_state import FixedItem, PackingState
+from placer.search.decomposed.relax_and_fix.packing_state import PackingState
 from placer.search.events import TooLarge
-
-__all__ = ["relaxed_and_fixed"]
 
 #: Deterministic time of a step.
 STEP_WORK = 0.5
@@ -274,10 +272,11 @@ class _RelaxAndFix:
         filled = ((shape, node, count) for node, filling in sorted(program.filled()) for shape, count in filling)
         slots = slots_of(filled)
         homes = program.homes()
-        dealer = _Dealer(self.problem)
+        found = Counter[tuple[int, int]]()
         tree, scopes, groups = self.problem.dense.domains, self.problem.dense.scopes, self.problem.dense.groups
         for gang, items in whole:
-            dealer.items(gang, items)
+            for (_, classes), item in zip(gang.items, items, strict=True):
+                self._deal(found, classes, slots_of((shape, node, count) for node, shape, count in item.places))
         loose = [(part, scopes[groups[gang.group].scope].wanted) for gang, _ in whole for part in gang.parts]
 
         def order(pair: tuple[HomedPods, bool]) -> tuple[int, bool, int]:
@@ -286,35 +285,24 @@ class _RelaxAndFix:
             return int(tree.end[home] - tree.begin[home]), not pair[1], -sum(pair[0].loose.values())
 
         for part, _ in sorted(loose, key=order):
-            dealer.loose(part, slots, homes.get(part.scope))
-        return Solution(Counter(self.problem.held) + dealer.found, self.problem.held.order)
+            self._deal(found, part.loose_classes, self._taken(part, slots, homes.get(part.scope)))
+        return Solution(Counter(self.problem.held) + found, self.problem.held.order)
+
+    def _taken(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> dict[int, list[int]]:
+        places: dict[int, list[int]] = {}
+        for shape, count in part.loose.items():
+            begin = 0 if home is None else bisect_left(slots[shape], int(self.problem.dense.domains.begin[home]))
+            places[shape] = slots[shape][begin : begin + count]
+            del slots[shape][begin : begin + count]
+        return places
+
+    def _deal(self, found: Counter[tuple[int, int]], classes: Iterable[int], places: dict[int, list[int]]) -> None:
+        for index in classes:
+            nodes = places[self.problem.shape_of[index]]
+            size = self.problem.dense.classes[index].size
+            found.update((index, node) for node in nodes[:size])
+            del nodes[:size]
 
 
 def _kinds(gang: PackedGang) -> set[ItemKind]:
     return {kind for kind, _ in gang.items}
-
-
-class _Dealer:
-    def __init__(self, problem: PackingProblem) -> None:
-        self._problem = problem
-        self.found = Counter[tuple[int, int]]()
-
-    def items(self, gang: PackedGang, items: Sequence[FixedItem]) -> None:
-        for (_, classes), item in zip(gang.items, items, strict=True):
-            self._deal(classes, slots_of((shape, node, count) for node, shape, count in item.places))
-
-    def loose(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> None:
-        tree = self._problem.dense.domains
-        places: dict[int, list[int]] = {}
-        for shape, count in part.loose.items():
-            begin = 0 if home is None else bisect_left(slots[shape], int(tree.begin[home]))
-            places[shape] = slots[shape][begin : begin + count]
-            del slots[shape][begin : begin + count]
-        self._deal(part.loose_classes, places)
-
-    def _deal(self, classes: Iterable[int], places: dict[int, list[int]]) -> None:
-        for index in classes:
-            nodes = places[self._problem.shape_of[index]]
-            size = self._problem.dense.classes[index].size
-            self.found.update((index, node) for node in nodes[:size])
-            del nodes[:size]
