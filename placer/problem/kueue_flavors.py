@@ -29,13 +29,13 @@ class _Flavor(msgspec.Struct, rename="camel"):
     tolerations: tuple[TolerationEntry, ...] = ()
 
 
-class _Named(msgspec.Struct):
+class _NamedObject(msgspec.Struct):
     name: str
 
 
 class _ResourceGroup(msgspec.Struct, rename="camel"):
     covered_resources: tuple[str, ...] = ()
-    flavors: tuple[_Named, ...] = ()
+    flavors: tuple[_NamedObject, ...] = ()
 
 
 class _ClusterQueue(msgspec.Struct, rename="camel"):
