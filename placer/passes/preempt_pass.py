@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 
+import msgspec
+
 from placer.answers.making_room import preempt
 from placer.answers.solving import solve
 from placer.base.codes import EventReason
@@ -148,7 +150,7 @@ def _is_being_made(done: Pass, read: ReadCluster) -> bool:
     held = done.record.disruption.held
     if held is None or read.room is not RoomState.MADE:
         return False
-    who = ", ".join(some(list(map(str, held.pods)), _NAMED))
+    who = ", ".join(some([str(key) for key, _ in held.pods], _NAMED))
     why = f"victims of an earlier plan are on their way out, and their room is held for {who}"
     done.report.disruption = DisruptionReport(trouble=f"{why} until {held.until:%H:%M:%S} UTC at most")
     return True
@@ -163,7 +165,7 @@ def _finished_earlier(session: PassSession, done: Pass, read: ReadCluster) -> Re
         return read
     if read.room is RoomState.FREE:
         instance = read.instance
-        gaining = {instance.pods[key].group for key in held.pods}
+        gaining = {instance.pods[key].group for key, _ in held.pods}
         alone = without(instance, {pod.key for pod in instance.pending if pod.group not in gaining})
         result = solve(alone, time_limit=_ELSEWHERE, workers=done.options.workers, seed=done.options.seed)
         bind_placement(session, done, read, result.placement or Placement())
@@ -177,9 +179,9 @@ def give_back(session: PassSession, done: Pass) -> list[Key]:
     held = recorded.held
     if held is None:
         return []
-    left = {key: Identity(uid, "") for key, (uid, _) in held.pods.items() if key not in bound}
+    left = {key: Identity(uid, "") for key, (uid, _) in held.pods if key not in bound}
     done.report.troubles += nominate(patient(session.client), dict.fromkeys(left), left)
-    _record(session, done, replace(recorded, held=None))
+    _record(session, done, msgspec.structs.replace(recorded, held=None))
     return sorted(left)
 
 
@@ -248,8 +250,8 @@ class _Plan:
         keeps = self._goes_on()
         if self.report.trouble is not None and not keeps:
             self._nominate(dict.fromkeys(self.targets()))
-        left = (each for each in self._reservations(at) if not self.report.moved.keys() >= each.pods.keys())
-        went = [each for each in left if not each.pods.keys().isdisjoint(self.report.evicted)]
+        left = (each for each in self._reservations(at) if not self.report.moved.keys() >= dict(each.pods).keys())
+        went = [each for each in left if not dict(each.pods).keys().isdisjoint(self.report.evicted)]
         try:
             held = self._held(at) if keeps else None
             _record(self.session, self.done, self._recorded(at, held, went, self.report.evicted))
@@ -261,9 +263,9 @@ class _Plan:
         return bool(self.report.standing or (broken_off and self.report.evicted))
 
     def _held(self, at: datetime) -> HeldRoom | None:
-        pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
-        victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
-        shapes = {key: shape(self.before.pods[key].requests) for key in pods}
+        pods = tuple((key, (self.decided[key].uid, node)) for key, node in self.targets().items())
+        victims = tuple((key, self.decided[key].uid) for key in sorted(self.disruption.gone))
+        shapes = tuple((key, shape(self.before.pods[key].requests).hex()) for key, _ in pods)
         return HeldRoom(self.done.identifier, pods, victims, at, at + self._patience, shapes) if pods else None
 
     @property
@@ -281,11 +283,11 @@ class _Plan:
         units = [unit.pods for unit in self.disruption.units if set(unit.pods) <= self.disruption.moved.keys()]
         texts, found = self._short_texts(), list[Reservation]()
         for unit in (*units, *lost.values()):
-            pods = {
-                key: ReservedPod(self.decided[key].uid, self.owners[key], self.again[key].node, texts[key].decode())
+            pods = tuple(
+                (key, ReservedPod(self.decided[key].uid, self.owners[key], self.again[key].node, texts[key].decode()))
                 for key in unit
                 if key in self.owners.keys() & texts.keys()
-            }
+            )
             if sum(len(each.pods) for each in found) + len(pods) <= _RESERVED and len(pods) == len(unit):
                 found.append(Reservation(self.done.identifier, pods, at, at + self._patience))
         return found
@@ -510,7 +512,7 @@ def _forget_reservations(session: PassSession, done: Pass) -> None:
     recorded, kept = done.record.disruption, done.read.reserved.left if done.read is not None else ()
     left = (*kept, *(each for each in recorded.reservations if each.made_by == done.identifier))
     if left != recorded.reservations:
-        _record(session, done, replace(recorded, reservations=left))
+        _record(session, done, msgspec.structs.replace(recorded, reservations=left))
 
 
 class _RoomMaker:
@@ -553,11 +555,11 @@ class _RoomMaker:
         held = self.recorded.held
         assert held is not None, "it is so of held room"
         there = {(key, each.uid) for key, each in self.read.snapshot.identities.items()}
-        self.recorded = _adopted(self.recorded, held, len(there & held.victims.items()), self.done.identifier)
+        self.recorded = _adopted(self.recorded, held, len(there.intersection(held.victims)), self.done.identifier)
         _record(self.session, self.done, self.recorded)
         read = read_cluster(self.session, self.done)
         instance = read.instance
-        gangs = {instance.pods[key].group or GroupKey("", *key) for key in held.pods if key in instance.pods}
+        gangs = {instance.pods[key].group or GroupKey("", *key) for key, _ in held.pods if key in instance.pods}
         self._make(sorted(gangs), read)
         if self.done.report.disruption is None:
             self._give_back(read.room)
@@ -661,7 +663,7 @@ def _adopted(recorded: RecordedDisruption, held: HeldRoom, still: int, identifie
     """The record of room that a pass continues to make; remaining victims were not evicted in the hour."""
     times = ((at, count - still if at == held.since else count) for at, count in recorded.evictions)
     kept = tuple(each for each in times if each[1] > 0)
-    return replace(recorded, held=replace(held, made_by=identifier), evictions=kept)
+    return msgspec.structs.replace(recorded, held=msgspec.structs.replace(held, made_by=identifier), evictions=kept)
 
 
 def _is_decided(result: Result) -> bool:
@@ -672,4 +674,4 @@ def _is_decided(result: Result) -> bool:
 
 def _record(session: PassSession, done: Pass, disruption: RecordedDisruption) -> None:
     if done.elector.lost is None:
-        keep_record(session.client, done, done.record.gangs, done.record.workloads, disruption)
+        keep_record(session.client, done, replace(done.record, disruption=disruption))

@@ -21,11 +21,9 @@ from placer.base.errors import ClusterError, PlacerError, UsageError
 from placer.kube.kinds import KindInfo
 from placer.kube.manifests.validation import no_collection
 from placer.passes.cluster.reading.client import Client
-from placer.passes.cluster.reading.gang_record import Ages
 from placer.passes.cluster.reading.queueing_hints import has_come, may_help
 from placer.passes.cluster.reading.reflectors import Reflectors
 from placer.passes.cluster.reading.rejections import rejection_of
-from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.views import Rejection
 from placer.passes.cluster.writing.breaker import patient
 from placer.passes.cluster.writing.express_lane import Arrivals
@@ -42,7 +40,6 @@ from placer.passes.scheduling_pass import (
     make_pass,
     run_pass,
 )
-from placer.problem.result import Result
 
 __all__ = ["LoopObserver", "give_back", "run_loop"]
 
@@ -145,15 +142,13 @@ class _Loop:
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
         self._first_news = 0.0  #: by ``time.monotonic()``, of those since the news was cleared
-        self._arrivals = Arrivals()
-        self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
         self._rejected: deque[Rejection] = deque(maxlen=_MOST_REJECTED)
-        self._ages = Ages()
-        self._listens = False  # a watch of pods is open since the first snapshot
         self.lists = Reflectors(client, self._changed, self._heard)
         name, status = options.scheduler_name, options.status
         self.teller = Teller(partial(patient, client), name, status, stop, gates=options.gates)
+        self._arrivals = Arrivals()
+        self._memory = LoopMemory(arrivals=self._arrivals, teller=self.teller)
 
     def _tell(self, news: Callable[[LoopObserver], None]) -> None:
         for each in self._observers:
@@ -214,9 +209,7 @@ class _Loop:
     def _make(self, leading: LeaderElector | None) -> None:
         self._news.clear()  # what comes from now on may be younger than the snapshot
         self._arrivals.begin()
-        heard = self._rejected if self._listens else None
-        memory = LoopMemory(self._earlier, heard, self._arrivals, self.teller, self._ages)
-        done = Pass(self._options, memory)
+        done = Pass(self._options, self._memory)
         session = PassSession(
             self._client,
             self._stop,
@@ -240,15 +233,15 @@ class _Loop:
             done.report.error = f"{type(error).__name__}: {error}"
             raise
         finally:
-            done.loop.earlier = None  # so that not every pass holds the one before it
+            self._memory.earlier = None  # so that not every pass holds the one before it
             done.report.troubles += self.lists.troubles
             self.lists.unfollow()  # also where it has ended before it followed them, or what comes would be kept for it
             done.report.status = self.teller.told(0.0 if self._arrivals.waiting else _TOLD)
             self._tell(lambda each: each.ended(done))
         self._failures = 0 if done.report.error is None else self._failures + 1
-        self._earlier = lasting_answer(done)
-        if done.read is not None:
-            self._listens = True
+        self._memory.earlier = lasting_answer(done)
+        if done.read is not None:  # a watch of pods is open since the first snapshot
+            self._memory.heard = self._rejected
             self.lists.close_unasked()
 
     def _wait(self, leading: LeaderElector | None, earliest: float, latest: float) -> None:

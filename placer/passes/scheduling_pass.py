@@ -43,8 +43,6 @@ from placer.passes.cluster.reading.daemon_sets import room_troubles
 from placer.passes.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
 from placer.passes.cluster.reading.gang_record import (
     Ages,
-    GangRecord,
-    RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
     UnansweredPods,
@@ -537,14 +535,7 @@ def _recorded(client: Client, done: Pass) -> RecordedGangs:
     return found
 
 
-def keep_record(
-    client: Client,
-    done: Pass,
-    gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[WorkloadKey, RejectedWorkload],
-    disruption: RecordedDisruption | None = None,
-    unanswered: UnansweredPods | None = None,
-) -> None:
+def keep_record(client: Client, done: Pass, wanted: RecordedGangs) -> None:
     """Write the record (:func:`write_record`), and report entries without room.
 
     Raises
@@ -553,7 +544,7 @@ def keep_record(
         The server refuses or does not answer, or another has written to it.
     """
     where, report = done.options.record, done.report
-    done.record = write_record(client, *where, done.record, gangs, workloads, disruption, unanswered)
+    done.record = write_record(client, *where, done.record, wanted)
     report.unrecorded.update(done.record.dropped)
     if done.record.dropped:
         parts = ", ".join(f"{count:,} of {part}" for part, count in done.record.dropped.items())
@@ -641,7 +632,7 @@ def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane
         bound.plan, gangs, troubles = recorded_before(read.instance, before, known, read.half_bound, now, awaited)
         done.report.unrecorded["gangs"] += len(bound.plan.dropped) - len(before.dropped)
         done.report.troubles += troubles
-        keep_record(client, done, gangs, read.workloads)
+        keep_record(client, done, replace(done.record, gangs=gangs, workloads=read.workloads))
     breaker, carried_out = _carry_out(session, done, read, bound.plan)
     if lane is not None:
         carried_out = [*lane.gangs, *carried_out]
@@ -699,7 +690,8 @@ def _roll_back(session: PassSession, done: Pass, read: ReadCluster) -> None:
     if elector.lost is not None:  # what another pass may have recorded since counts
         return
     try:
-        keep_record(session.client, done, after, workloads, unanswered=silent)
+        wanted = replace(done.record, gangs=after, workloads=workloads, unanswered=silent)
+        keep_record(session.client, done, wanted)
     except ClusterError as error:  # the next pass finds out by itself
         done.report.troubles.append(str(error))
 

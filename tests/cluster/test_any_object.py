@@ -196,7 +196,7 @@ class Double(ListServer):
                 lists[f"/api/v1/namespaces/{metadata['namespace']}/configmaps/{metadata['name']}"] = [each]
         super().__init__(lists)
         self.bound: dict[str, str] = {}
-        self.written: list[tuple[str, Any]] = []  #: path and body of what is neither a lease nor a binding
+        self.written: list[tuple[str, Any]] = []  #: path and body of each write, in turn
         self._happened: dict[str, SimpleQueue[bytes | None]] = {PODS: SimpleQueue(), NODES: SimpleQueue()}
         for events in self._happened.values():
             events.put(b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}')
@@ -218,6 +218,7 @@ class Double(ListServer):
             asked = options.get("parameters") or {"limit": "500"}
             page = {key: asked[key] for key in ("limit", "continue") if key in asked}
             return self.get(path, page) if path in self.lists else Response(404, b"{}")
+        self.written.append((path, body))
         if ("/leases" in path or "/configmaps" in path) and method in ("POST", "PUT", "PATCH"):
             metadata = {"name": "placer", "namespace": "placer", "resourceVersion": "1"}
             return Response(201 if method == "POST" else 200, json.dumps({**body, "metadata": metadata}).encode())
@@ -226,7 +227,6 @@ class Double(ListServer):
             self.bound[name] = body["target"]["name"]
             self._happened[PODS].put(_line("MODIFIED", self._running(namespace, name)))
             return Response(201, b"{}")
-        self.written.append((path, body))
         return Response(200, b"{}")
 
     def _running(self, namespace: str, name: str) -> Document:

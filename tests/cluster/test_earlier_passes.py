@@ -197,8 +197,8 @@ def test_a_gang_all_of_whose_pods_are_others_than_it_had_is_as_urgent_as_any() -
 def test_room_that_is_free_is_for_the_pods_for_which_it_was_made() -> None:
     """Others of their gang wait: what its owner adds meanwhile would come before every PriorityClass."""
     documents = [node("n1", cpu=100), *gang("train", 0, 4, least=2)]
-    pods = {Key("default", f"train-{number}"): (f"uid-train-{number}", "n1") for number in range(2)}
-    held = HeldRoom("earlier", pods, {}, NOW, NOW + timedelta(minutes=5))
+    pods = tuple((Key("default", f"train-{number}"), (f"uid-train-{number}", "n1")) for number in range(2))
+    held = HeldRoom("earlier", pods, (), NOW, NOW + timedelta(minutes=5))
     made = prepared(snapshot_of(documents), (), {}, NOW, held=held)
     assert made.room is RoomState.FREE
     assert {each.key.name: each.priority for each in made.instance.pending} == {
@@ -214,9 +214,9 @@ def test_room_that_is_free_is_for_the_pods_for_which_it_was_made() -> None:
 def test_room_is_for_pods_that_ask_for_what_they_asked_for_when_it_was_made(cpu: int, state: RoomState) -> None:
     """A pod that waits can be made larger, and would come before every PriorityClass with all of it."""
     train = [Key("default", f"train-{number}") for number in range(2)]
-    pods = {key: (f"uid-{key.name}", "n1") for key in train}
+    pods = tuple((key, (f"uid-{key.name}", "n1")) for key in train)
     (shape,) = asked(cpu)
-    held = HeldRoom("earlier", pods, {}, NOW, NOW + timedelta(minutes=5), dict.fromkeys(train, shape))
+    held = HeldRoom("earlier", pods, (), NOW, NOW + timedelta(minutes=5), tuple((key, shape.hex()) for key in train))
     made = prepared(snapshot_of([node("n1", cpu=100), *gang("train", 0, 2)]), (), {}, NOW, held=held)
     assert made.room is state
     highest = 2**31 - 1 if state is RoomState.FREE else 0

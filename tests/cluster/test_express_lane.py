@@ -204,7 +204,7 @@ def test_what_the_greedy_proves_is_taken_before_reasons_are_sought(
 
 
 def test_reasons_are_not_sought_while_new_pods_wait() -> None:
-    instance = instance_of(node("n1", cpu=4), mine("p0", cpu=1), mine("huge", cpu=5))
+    instance = instance_of(node("n1", cpu=4), live_pod("old", cpu=1, node="n1"), mine("p0", cpu=1), mine("huge", cpu=4))
     taking = Taking(instance, "p0")
     taking.end = ProcessEnd.KILLED
     late = solve(instance, time_limit=20, workers=1, meanwhile=taking)
@@ -494,7 +494,8 @@ def test_objects_are_not_told_that_reasons_gave_way_to_new_pods(came: bool, monk
 
     monkeypatch.setattr(_SolveCall, "_reasons", reasons)
     monkeypatch.setattr(arrivals, "_gives_way_until", math.inf)
-    server = Seen([node("n1", cpu=8), live_pod("small", cpu=1), live_pod("huge", cpu=9)])
+    old = live_pod("old", cpu=1, node="n1")
+    server = Seen([node("n1", cpu=8), old, live_pod("small", cpu=1), live_pod("huge", cpu=8)])
     done = passing(server, threading.Event(), arrivals)
     assert server.bound == {"small": "n1"}
     assert done.report.status.conditions == (0 if came else 1)

@@ -6,10 +6,10 @@ import json
 import random
 from base64 import b64decode
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
+import msgspec
 import pytest
 
 from placer.base.errors import ClusterError
@@ -45,6 +45,7 @@ from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod_group
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+WHERE = ("placer", "placer-gangs")
 
 
 def key(name: str) -> GroupKey:
@@ -79,15 +80,15 @@ def test_a_record_comes_back_as_it_was_written() -> None:
     }
 
     moved = ReservedPod("uid-1", "uid-of-job", "n2", '{"metadata": {}, "spec": {}}')
-    held = HeldRoom("me", {Key("default", "a"): ("uid-2", "n1")}, {Key("default", "b"): "uid-3"}, NOW, NOW)
-    held = replace(held, shapes={Key("default", "a"): shape({"cpu": 1})})
-    kept = Reservation("me", {Key("default", "c"): moved}, NOW, NOW)
+    held = HeldRoom("me", ((Key("default", "a"), ("uid-2", "n1")),), ((Key("default", "b"), "uid-3"),), NOW, NOW)
+    held = msgspec.structs.replace(held, shapes=((Key("default", "a"), shape({"cpu": 1}).hex()),))
+    kept = Reservation("me", ((Key("default", "c"), moved),), NOW, NOW)
     disruption = RecordedDisruption(held, ((NOW, 3),), (kept,))
 
     class Server:
         def get(self, path: str, *_: object) -> Response:
             assert path == "/api/v1/namespaces/placer/configmaps/placer-gangs"
-            data = packed(gangs, {}, disruption)
+            data = packed(RecordedGangs(gangs, "", {}, disruption))
             return Response(200, json.dumps({"metadata": {"resourceVersion": "4"}, "binaryData": data}).encode())
 
     assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs(gangs, "4", {}, disruption)
@@ -114,10 +115,10 @@ def test_a_conflict_is_read_again_and_a_refusal_is_an_error() -> None:
     made = Response(200, b'{"metadata": {"resourceVersion": "9"}}')
     server = Ledger(Response(409, b"{}"), made)
     wanted = {key("a"): GangRecord(NOW)}
-    assert write_record(server, "placer", "placer-gangs", RecordedGangs({}, "3"), wanted).version == "9"
+    assert write_record(server, *WHERE, RecordedGangs({}, "3"), RecordedGangs(wanted, "3")).version == "9"
     assert server.asked == ["PUT", "GET", "PUT"]
     with pytest.raises(ClusterError, match="record of half-bound gangs: 403"):
-        write_record(Ledger(Response(403, b"{}")), "placer", "placer-gangs", RecordedGangs(), wanted)
+        write_record(Ledger(Response(403, b"{}")), *WHERE, RecordedGangs(), RecordedGangs(wanted))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
@@ -128,9 +129,9 @@ def test_what_another_has_recorded_meanwhile_is_not_written_over(method: str) ->
     """
     wanted, another = {key("a"): GangRecord(NOW)}, {key("b"): GangRecord(NOW, digests(["1"]))}
     before = RecordedGangs({}, "" if method == "POST" else "3")
-    server = Ledger(Response(409, b"{}"), there=packed(another))
+    server = Ledger(Response(409, b"{}"), there=packed(RecordedGangs(another)))
     with pytest.raises(ClusterError, match="another has written it meanwhile"):
-        write_record(server, "placer", "placer-gangs", before, wanted)
+        write_record(server, *WHERE, before, RecordedGangs(wanted, before.version))
     assert server.asked == [method, "GET"]
 
 
@@ -138,11 +139,11 @@ def test_what_another_has_recorded_meanwhile_is_not_written_over(method: str) ->
 def test_an_answer_that_is_no_record_is_looked_up(text: bytes) -> None:
     """It may have been written: then what is there is what was wanted; if not, it is written again."""
     made, wanted = Response(200, b'{"metadata": {"resourceVersion": "9"}}'), {key("a"): GangRecord(NOW)}
-    server = Ledger(Response(200, text), made, there=packed(wanted))
-    assert write_record(server, "placer", "placer-gangs", RecordedGangs({}, "3"), wanted).version == "8"
+    server = Ledger(Response(200, text), made, there=packed(RecordedGangs(wanted)))
+    assert write_record(server, *WHERE, RecordedGangs({}, "3"), RecordedGangs(wanted, "3")).version == "8"
     assert server.asked == ["PUT", "GET"]
     server = Ledger(Response(200, text), made)
-    assert write_record(server, "placer", "placer-gangs", RecordedGangs({}, "3"), wanted).version == "9"
+    assert write_record(server, *WHERE, RecordedGangs({}, "3"), RecordedGangs(wanted, "3")).version == "9"
     assert server.asked == ["PUT", "GET", "PUT"]
 
 
@@ -321,7 +322,7 @@ def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_call
         for _ in range(1_000)
     }
     silent = UnansweredPods("123456789", digests(map(str, range(10_000))))
-    data = packed(gangs, workloads, unanswered=silent)
+    data = packed(RecordedGangs(gangs, "", workloads, unanswered=silent))
     assert sum(len(b64decode(text)) for text in data.values()) < 2**20
 
 

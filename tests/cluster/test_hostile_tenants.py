@@ -10,7 +10,6 @@ import pytest
 
 from placer.passes.cluster.planning.binding_plan import PlannedBinding
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.writing import rolling_back, status_writer
 from placer.passes.cluster.writing.lease import NoElection
 from placer.passes.cluster.writing.status_writer import StatusReport
@@ -136,16 +135,9 @@ def test_policies_for_subgroups_beyond_what_is_looked_at_make_a_group_invalid() 
 
 def test_names_of_any_length_are_told_in_short() -> None:
     """Conditions quote what a pod names, which may have as many characters as an annotation."""
-    told: list[str] = []
-
-    class Listening(Double):
-        def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
-            if path.endswith("/odd/status"):
-                told.append(body["status"]["conditions"][0]["message"])
-            return super().send(method, path, body, **options)
-
-    server = Listening([*good(), live_pod("odd", namespace=EVIL, group="x" * 60_000, cpu=1)], [])
+    server = Double([*good(), live_pod("odd", namespace=EVIL, group="x" * 60_000, cpu=1)], [])
     pass_at(server)
+    told = [body["status"]["conditions"][0]["message"] for path, body in server.written if path.endswith("/odd/status")]
     (message,) = told
     assert len(message) < 4_100
     assert message.startswith("InvalidGroup")
@@ -155,19 +147,16 @@ def test_names_of_any_length_are_told_in_short() -> None:
 
 
 class Told(Double):
-    """A double that notes, in order, the pods whose conditions, and what whose Events are written."""
+    """A double that tells, in order, the pods whose conditions, and what whose Events are written."""
 
-    def __init__(self, documents: list[Document]) -> None:
-        self.conditions: list[str] = []
-        self.events: list[str] = []
-        super().__init__(documents, [])
+    @property
+    def conditions(self) -> list[str]:
+        return ["/".join(path.split("/")[4:7:2]) for path, _ in self.written if path.endswith("/status")]
 
-    def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
-        if method == "PATCH" and path.endswith("/status"):
-            self.conditions.append("/".join(path.split("/")[4:7:2]))
-        if path.endswith("/events"):
-            self.events.append(f"{body['reason']} {body['metadata']['namespace']}/{body['regarding']['name']}")
-        return super().send(method, path, body, **options)
+    @property
+    def events(self) -> list[str]:
+        found = (body for path, body in self.written if path.endswith("/events"))
+        return [f"{each['reason']} {each['metadata']['namespace']}/{each['regarding']['name']}" for each in found]
 
 
 def waiting(namespace: str, count: int) -> list[Document]:
@@ -178,7 +167,7 @@ def waiting(namespace: str, count: int) -> list[Document]:
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     """A server at which hundreds of pods of one namespace wait, and a few of others that come behind it by name."""
     monkeypatch.setattr("placer.passes.cluster.writing.status_writer._WORKERS", 1)
-    return Told([*waiting("evil", 300), *waiting("other", 2), *waiting("victim", 1)])
+    return Told([*waiting("evil", 300), *waiting("other", 2), *waiting("victim", 1)], [])
 
 
 def gang_of(namespace: str, name: str) -> GroupKey:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from placer.base.errors import ClusterError
@@ -91,7 +92,7 @@ def noise(characters: int, seed: int = 0) -> str:
 def written(**parts: Any) -> tuple[ConfigMaps, RecordedGangs]:
     """The record of a gang and of other parts, and the server that has it."""
     server = ConfigMaps([])
-    found = write_record(server, "placer", "placer-gangs", RecordedGangs(), GANGS, **{"workloads": {}} | parts)
+    found = write_record(server, *WHERE, RecordedGangs(), RecordedGangs(GANGS, **parts))
     assert replace(server.record(), version="") == replace(found, version="")
     assert found.gangs == GANGS
     return server, found
@@ -121,19 +122,20 @@ def test_workloads_that_take_too_much_are_left_out_and_small_ones_kept() -> None
 
 def reservation(name: str, characters: int) -> Reservation:
     text = json.dumps({"metadata": {"labels": {"a": noise(characters)}}, "spec": {}})
-    pods = {Key("default", name): ReservedPod("uid", "owner", "n1", text)}
+    pods = ((Key("default", name), ReservedPod("uid", "owner", "n1", text)),)
     return Reservation("me", pods, NOW, NOW + timedelta(minutes=5))
 
 
 def test_room_for_moved_pods_goes_after_that_and_room_that_was_made_at_last() -> None:
-    names = {Key("evil", noise(200, at)): ("uid", "n1") for at in range(10)}
-    held = HeldRoom("me", names, {}, NOW, NOW + timedelta(minutes=5))
+    names = tuple((Key("evil", noise(200, at)), ("uid", "n1")) for at in range(10))
+    held = HeldRoom("me", names, (), NOW, NOW + timedelta(minutes=5))
     disruption = RecordedDisruption(held, ((NOW, 3),), (reservation("a", 1_500_000), reservation("b", 10)))
     silent = UnansweredPods("7", digests(["1"]))
     _, found = written(workloads={HONEST: SMALL}, disruption=disruption, unanswered=silent)
     assert found.dropped == {"rejected": 1, "unanswered": 1, "reservations": 1}
-    assert found.disruption == replace(disruption, reservations=(reservation("b", 10),))
-    crowd = replace(held, pods={Key("evil", noise(100, at)): ("uid", noise(100, at + 10**6)) for at in range(10_000)})
+    assert found.disruption == msgspec.structs.replace(disruption, reservations=(reservation("b", 10),))
+    many = ((Key("evil", noise(100, at)), ("uid", noise(100, at + 10**6))) for at in range(10_000))
+    crowd = msgspec.structs.replace(held, pods=tuple(many))
     _, found = written(disruption=RecordedDisruption(crowd, ((NOW, 3),)))
     assert (found.dropped, found.disruption) == ({"held": 1}, RecordedDisruption(None, ((NOW, 3),)))
 
@@ -141,20 +143,20 @@ def test_room_for_moved_pods_goes_after_that_and_room_that_was_made_at_last() ->
 def test_what_has_no_room_is_not_written_again_and_again() -> None:
     crowd = {WorkloadKey("evil", "Job", str(at)): large(at) for at in range(8)}
     server, found = written(workloads=crowd)
-    again = write_record(server, "placer", "placer-gangs", found, GANGS, crowd)
+    again = write_record(server, *WHERE, found, replace(found, workloads=crowd))
     assert (again, again.dropped, server.writes) == (found, found.dropped, 1)
 
 
 def test_workloads_that_are_recorded_already_are_not_written_again() -> None:
     server, found = written(workloads={HONEST: SMALL})
-    assert write_record(server, "placer", "placer-gangs", found, GANGS, {HONEST: SMALL}) is found
+    assert write_record(server, *WHERE, found, replace(found, workloads={HONEST: SMALL})) is found
     assert server.writes == 1
 
 
 def test_a_gangs_name_of_any_characters_is_counted_as_long_as_it_is() -> None:
     """A mark's text is no DNS name: as such names are estimated it would be a third of what it takes."""
     key = GroupKey("", "evil", "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9000), k=100_000))))
-    taken = sum(len(b64decode(text)) for text in packed({key: GangRecord(NOW)}).values())
+    taken = sum(len(b64decode(text)) for text in packed(RecordedGangs({key: GangRecord(NOW)})).values())
     assert 200_000 < taken < record_bytes(key, 0)
     assert record_bytes(key, 0) < MOST_BYTES
 
@@ -164,9 +166,9 @@ def test_a_gangs_name_of_any_characters_is_counted_as_long_as_it_is() -> None:
 
 def broken(part: str) -> dict[str, str]:
     """A record in which one byte of a part was changed."""
-    gone = Reservation("me", {}, NOW, NOW)
+    gone = Reservation("me", (), NOW, NOW)
     silent = UnansweredPods("7", digests(["1"]))
-    data = packed(GANGS, {HONEST: SMALL}, RecordedDisruption(None, (), (gone,)), silent)
+    data = packed(RecordedGangs(GANGS, "", {HONEST: SMALL}, RecordedDisruption(None, (), (gone,)), silent))
     return data | {part: data[part][:30] + ("A" if data[part][30] != "A" else "B") + data[part][31:]}
 
 
@@ -180,11 +182,11 @@ def test_what_was_edited_by_hand_goes_apart_and_the_rest_counts(part: str) -> No
     assert why.endswith("expected a record that placer wrote")
     kept = {"gangs": before.gangs, "rejected": before.workloads, "unanswered": before.unanswered.pods}
     assert [name for name, each in kept.items() if not each] == ([part] if part in kept else [])
-    after = write_record(server, "placer", "placer-gangs", before, before.gangs, before.workloads)
+    after = write_record(server, *WHERE, before, before)
     assert server.data is not None
     assert server.data[f"unreadable-{part}"] == data[part]
     assert (after.unread, server.record()) == ((), after)
-    assert write_record(server, "placer", "placer-gangs", after, after.gangs, after.workloads) is after
+    assert write_record(server, *WHERE, after, after) is after
 
 
 def test_a_pass_goes_on_and_says_so_until_somebody_deletes_it() -> None:
@@ -206,7 +208,7 @@ def test_what_could_not_be_read_is_the_first_that_has_no_room() -> None:
     data = broken("rejected") | {"unreadable-gangs": "A" * 1_399_996}
     server = ConfigMaps([], data)
     before = server.record()
-    after = write_record(server, "placer", "placer-gangs", before, before.gangs, before.workloads)
+    after = write_record(server, *WHERE, before, before)
     assert (after.apart, after.dropped, after.gangs) == ({}, {"unreadable": 2}, GANGS)
 
 
@@ -248,7 +250,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_it_is_written_again_when_the_server_wants_to_be_asked_and_not_before(clock: Clock, status: int) -> None:
     server = ConfigMaps([])
     server.answers = [Response(status, b"{}", 1.0), Response(status, b"{}", 3.0), Response(status, b"{}")]
-    write_record(server, "placer", "placer-gangs", RecordedGangs(), GANGS)
+    write_record(server, *WHERE, RecordedGangs(), RecordedGangs(GANGS))
     assert clock.slept == [1.0, 3.0, 1.0]
 
 
@@ -256,7 +258,7 @@ def test_a_server_that_wants_to_be_asked_much_later_is_not_asked_again(clock: Cl
     server = ConfigMaps([])
     server.answers = [Response(429, b'{"message": "later"}', 60.0)]
     with pytest.raises(ClusterError, match="record of half-bound gangs: 429 later"):
-        write_record(server, "placer", "placer-gangs", RecordedGangs(), GANGS)
+        write_record(server, *WHERE, RecordedGangs(), RecordedGangs(GANGS))
     assert (clock.slept, server.writes) == ([], 1)
 
 

@@ -16,6 +16,7 @@ from tests.cluster.snapshots import kept, snapshot_of
 from tests.support import Document, node, pod
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 900_000, tzinfo=UTC)
+EARLIER = NOW - timedelta(hours=1)
 NODES = [node(f"n{number}", cpu=8) for number in range(3)]
 
 
@@ -32,12 +33,8 @@ def web(name: str, where: str | None = None, *, owner: str = "web", at: datetime
 
 def reserved(*names: str, where: str = "n1", seconds: float = 600) -> Reservation:
     """Room on a node for pods that were moved from n0."""
-    pods = {
-        Key("default", name): ReservedPod(
-            f"uid-{name}", "uid-of-web", where, json.dumps(kept(web(name, "n0", at=NOW - timedelta(hours=1))))
-        )
-        for name in names
-    }
+    texts = {name: json.dumps(kept(web(name, "n0", at=EARLIER))) for name in names}
+    pods = tuple((Key("default", name), ReservedPod(f"uid-{name}", "uid-of-web", where, texts[name])) for name in names)
     return Reservation("another pass", pods, NOW, NOW + timedelta(seconds=seconds))
 
 
@@ -66,7 +63,7 @@ def test_room_is_held_until_all_of_a_unit_is_made_again() -> None:
 def test_of_what_runs_again_no_room_is_kept() -> None:
     instance, found = looked(web("a-again", "n1"), room=reserved("a", "b"))
     assert holding(instance) == ["n1"]
-    assert [set(each.pods) for each in found.left] == [{Key("default", "b")}]
+    assert [set(dict(each.pods)) for each in found.left] == [{Key("default", "b")}]
     assert looked(web("a-again", "n2"), web("b-again", "n1"), room=reserved("a", "b"))[1] == ReservedRoom()
 
 
@@ -89,7 +86,7 @@ def test_other_pods_do_not_get_it(other: Document) -> None:
 @pytest.mark.parametrize(
     ("pods", "options", "seconds"),
     [
-        ([web("a", "n0", at=NOW - timedelta(hours=1))], {}, 0),
+        ([web("a", "n0", at=EARLIER)], {}, 0),
         ([], {"where": "gone"}, 0),
         ([], {"seconds": 5}, 6),
     ],
@@ -101,6 +98,6 @@ def test_room_is_given_back(pods: list[Document], options: dict[str, Any], secon
 
 
 def test_a_pod_on_its_way_out_has_its_new_room_held() -> None:
-    going = web("a", "n0", at=NOW - timedelta(hours=1))
+    going = web("a", "n0", at=EARLIER)
     going["metadata"]["deletionTimestamp"] = f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
     assert holding(looked(going, room=reserved("a"))[0]) == ["n1"]

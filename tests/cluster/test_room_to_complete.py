@@ -162,14 +162,8 @@ def test_what_comes_first_and_fits_loses_no_room_to_what_does_not() -> None:
 
 def test_nor_does_a_gang_for_which_room_was_made() -> None:
     waits = gang("gains", [None], tier=1)
-    room = HeldRoom(
-        "pass",
-        {Key("default", "gains-0"): ("uid-gains-0", "a3")},
-        {},
-        NOW,
-        NOW + timedelta(seconds=600),
-        {Key("default", "gains-0"): shape(ASKED)},
-    )
+    gaining, until = Key("default", "gains-0"), NOW + timedelta(seconds=600)
+    room = HeldRoom("pass", ((gaining, ("uid-gains-0", "a3")),), (), NOW, until, ((gaining, shape(ASKED).hex()),))
     documents = [*HALF, *waits, *OTHERS, *taken("a2", "b0", "b1", "b2", "b3")]
     _, made, where = held(documents, begun("half", 4), held=room)
     assert where == []

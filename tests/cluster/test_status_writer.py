@@ -29,10 +29,9 @@ NOW = datetime(2031, 1, 1, 12, 0, tzinfo=UTC)
 
 
 class Told(Double):
-    """A double with a clock of its own, which notes what is written."""
+    """A double with a clock of its own, and PodGroups that can be asked for one by one."""
 
     def __init__(self, documents: list[Document]) -> None:
-        self.bodies: list[tuple[str, Any]] = []
         super().__init__(documents, [])
 
     def now(self) -> datetime:
@@ -42,13 +41,11 @@ class Told(Double):
         if method == "GET" and path.rpartition("/")[0].endswith("podgroups"):
             found = next(each for each in self.lists[GROUPS] if each["metadata"]["name"] == path.rpartition("/")[2])
             return Response(200, json.dumps(found).encode())
-        if method != "GET":
-            self.bodies.append((path, body))
         return super().send(method, path, body, **options)
 
     def told(self, end: str) -> list[Any]:
         """Bodies of what was written to paths that end so."""
-        return [body for path, body in self.bodies if path.endswith(end)]
+        return [body for path, body in self.written if path.endswith(end)]
 
 
 PODS = {
@@ -116,7 +113,7 @@ def test_a_namespace_reads_nothing_of_another_one() -> None:
     off["spec"] |= {"nodeSelector": {"qbravoq.example/rack": "r0"}}
     done = Pass(PassOptions(method="greedy", time_limit=None))
     run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]
-    bodies = [json.dumps(body) for path, body in server.bodies if "/namespaces/qalfaq/" in path]
+    bodies = [json.dumps(body) for path, body in server.written if "/namespaces/qalfaq/" in path]
     said = " ".join(bodies).replace("team=qbravoq", "").replace("qbravoq.example/rack=r0", "")
     assert "1 group of other Namespaces (1 pod, priority 7)" in said
     assert "others keep its pods off where they are: 1 pod of other Namespaces (priority 5) in r0 is in the way" in said

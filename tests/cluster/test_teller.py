@@ -46,12 +46,12 @@ class Slow(Told):
     @property
     def conditions(self) -> list[tuple[str, str]]:
         """Pod and message of those that were taken, in their order."""
-        found = [(path, body) for path, body in self.bodies if path.endswith("/status") and "/pods/" in path]
+        found = [(path, body) for path, body in self.written if path.endswith("/status") and "/pods/" in path]
         return [(path.split("/")[6], body["status"]["conditions"][0]["message"]) for path, body in found]
 
     @property
     def events(self) -> list[str]:
-        return [body["reason"] for path, body in self.bodies if path.endswith("/events")]
+        return [body["reason"] for path, body in self.written if path.endswith("/events")]
 
 
 @contextmanager

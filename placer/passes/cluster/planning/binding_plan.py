@@ -147,7 +147,7 @@ def _planned(
         members[gangs[binding.pod]].append(place)
     urgency = _urgency(instance, members)
     lines = _by_gang_if_possible(instance, _lines(instance, kept), gangs, urgency)
-    in_line = {bind.pod: (bind, *how) for line in lines.values() for bind, *how in line.in_turn()}
+    in_line = {each[0].pod: each for line in lines.values() for each in line.in_turn()}
     binds = [_bind(identities, *in_line.get(bind.pod, (bind, None, False))) for bind in kept.bindings]
     batches = (
         Batch(part, tuple(binds[place] for place in sorted(chain(*(members[gang] for gang in part)))))

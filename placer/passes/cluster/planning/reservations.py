@@ -71,8 +71,8 @@ class _MovedUnit:
 
     @classmethod
     def of(cls, reservation: Reservation, instance: Instance, found: Mapping[Key, Key]) -> _MovedUnit:
-        again = {key: found.get(_stand_in(key, pod)) for key, pod in reservation.pods.items()}
-        pods = {key: pod for key, pod in reservation.pods.items() if not _runs(instance, again[key])}
+        again = {key: found.get(_stand_in(key, pod)) for key, pod in reservation.pods}
+        pods = {key: pod for key, pod in reservation.pods if not _runs(instance, again[key])}
         new = {match: pod.node for key, pod in pods.items() if (match := again[key]) is not None}
         return cls(reservation, pods, new)
 
@@ -89,7 +89,7 @@ class _MovedUnit:
 
 
 def _stand_ins(reservations: Iterable[Reservation]) -> dict[Key, ReservedPod]:
-    return {_stand_in(key, pod): pod for each in reservations for key, pod in each.pods.items()}
+    return {_stand_in(key, pod): pod for each in reservations for key, pod in each.pods}
 
 
 def _stand_in(key: Key, pod: ReservedPod) -> Key:
@@ -98,7 +98,7 @@ def _stand_in(key: Key, pod: ReservedPod) -> Key:
 
 
 def _is_void(snapshot: Snapshot, instance: Instance, reservation: Reservation) -> bool:
-    for key, pod in reservation.pods.items():
+    for key, pod in reservation.pods:
         there = snapshot.identities.get(key)
         runs = there is not None and there.uid == pod.uid and _runs(instance, key)
         if runs or pod.node not in instance.nodes:
@@ -111,7 +111,7 @@ def _candidates(
 ) -> Iterator[tuple[Key, str]]:
     pods = _stand_ins(reservations).values()
     moved = {pod.uid for pod in pods}
-    since = {pod.owner: int(each.since.timestamp()) for each in reservations for pod in each.pods.values()}
+    since = {pod.owner: int(each.since.timestamp()) for each in reservations for _, pod in each.pods}
     there = [key for key, pod in instance.pods.items() if pod.state in _ALIVE]
     for key, owner in owners(snapshot, there).items():
         is_new = owner in since and instance.pods[key].created >= since[owner]
@@ -124,7 +124,7 @@ def _held(snapshot: Snapshot, instance: Instance, units: Collection[_MovedUnit])
     items = (item for unit in parts for item in unit.placeholders())
     waiting = dict(chain.from_iterable(unit.waiting(instance).items() for unit in parts))
     held = changed(snapshot, {("Pod", key): backing_off for key in waiting})
-    left = tuple(replace(unit.reservation, pods=unit.pods) for unit in units)
+    left = tuple(msgspec.structs.replace(unit.reservation, pods=tuple(unit.pods.items())) for unit in units)
     made = tuple(unit.new for unit in units if unit.is_whole)
     return replace(held, items=(*held.items, *items)), ReservedRoom(left, made, waiting)
 

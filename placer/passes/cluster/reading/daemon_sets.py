@@ -110,7 +110,7 @@ def trusted_namespaces(items: Iterable[bytes]) -> frozenset[str]:
 
 def _runs(view: DaemonSetView, trusted: bool) -> bool:
     """Whether its pods come, by its controller's status, which no tenant may write."""
-    status = view.counts
+    status = view.status
     missing = status.desired_number_scheduled - status.number_ready
     several = trusted or status.desired_number_scheduled > 1
     return several and status.number_ready > 0 and missing <= max(1, status.desired_number_scheduled // 10)

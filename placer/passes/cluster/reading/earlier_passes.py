@@ -149,11 +149,11 @@ def prepared(
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
     if held is None:
         return RoomState.NONE
-    victims = _states(snapshot, instance, held.victims)
-    gaining = _states(snapshot, instance, {key: uid for key, (uid, _) in held.pods.items()})
+    victims = _states(snapshot, instance, dict(held.victims))
+    gaining = _states(snapshot, instance, {key: uid for key, (uid, _) in held.pods})
     if now > held.until or gaining != [PodState.PENDING] * len(held.pods):
         return RoomState.OVER
-    if any(shape(instance.pods[key].requests) != asked for key, asked in held.shapes.items()):
+    if any(shape(instance.pods[key].requests).hex() != asked for key, asked in held.shapes):
         return RoomState.OVER  # it was made larger since
     if PodState.TERMINATING in victims:
         return RoomState.MADE
@@ -167,7 +167,7 @@ def _states(snapshot: Snapshot, instance: Instance, pods: Mapping[Key, str]) -> 
 
 def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[GroupKey, tuple[Key, ...]]:
     found: dict[GroupKey, tuple[Key, ...]] = {}
-    for key in sorted(held.pods) if held is not None and room is RoomState.FREE else ():
+    for key, _ in sorted(held.pods) if held is not None and room is RoomState.FREE else ():
         group = instance.pods[key].group or GroupKey("", *key)
         found[group] = (*found.get(group, ()), key)
     return found
@@ -176,11 +176,11 @@ def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> di
 def _holding(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[tuple[str, Key], Change]:
     if held is None or room not in (RoomState.MADE, RoomState.BEGUN):
         return {}
-    groups = {instance.pods[key].group for key in held.pods} - {None}
+    groups = {instance.pods[key].group for key, _ in held.pods} - {None}
     changes: dict[tuple[str, Key], Change] = {
         ("Pod", key): backing_off for group in groups if group is not None for key in instance.groups[group].pending
     }
-    return changes | {("Pod", key): partial(_nominated, node) for key, (_, node) in held.pods.items()}
+    return changes | {("Pod", key): partial(_nominated, node) for key, (_, node) in held.pods}
 
 
 def _nominated(node: str, pod: dict[str, Any]) -> None:

@@ -85,6 +85,16 @@ _LONGEST_TROUBLE = 200
 _BYTES, _SHAPE_BYTES, _GANG_BYTES = 6, 10, 20
 
 
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+#: Pods and what belongs to each.
+_Pairs = tuple[tuple[Key, T], ...]
+
+
+class _Told(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class GangRecord:
     """The record of a gang."""
@@ -144,18 +154,16 @@ class Ages:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRoom:
+class HeldRoom(_Told, frozen=True):
     """Room that a pass has made, or was about to make."""
 
     made_by: str  #: identifier of the pass
-    pods: Mapping[Key, tuple[str, str]]  #: pods that gain it, each with uid and node
-    victims: Mapping[Key, str]  #: pods that leave for it, each with its uid
+    pods: _Pairs[tuple[str, str]]  #: pods that gain it, each with uid and node
+    victims: _Pairs[str]  #: pods that leave for it, each with its uid
     #: The time for which it is held.
-    since: datetime
-    until: datetime
-    #: Requests of ``pods`` (:func:`shape`), as far as they are known.
-    shapes: Mapping[Key, bytes] = field(default_factory=dict)
+    since: _Time
+    until: _Time
+    shapes: _Pairs[str] = ()  #: requests of ``pods`` (:func:`shape`, in hex), as far as they are known
 
 
 class ReservedPod(NamedTuple):
@@ -167,23 +175,21 @@ class ReservedPod(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(_Told, frozen=True):
     """Room for moved pods until they are made again (:mod:`placer.passes.cluster.planning.reservations`)."""
 
     made_by: str  #: identifier of the pass that moved them, or was about to
-    pods: Mapping[Key, ReservedPod]
+    pods: _Pairs[ReservedPod] = msgspec.field(name="moved")
     #: The time for which it is held.
-    since: datetime
-    until: datetime
+    since: _Time
+    until: _Time
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedDisruption:
+class RecordedDisruption(_Told, frozen=True):
     """Disruption by passes: room still held, evictions of the last hour, and room for moved pods."""
 
     held: HeldRoom | None = None
-    evictions: tuple[tuple[datetime, int], ...] = ()
+    evictions: tuple[tuple[_Time, _Count], ...] = ()
     reservations: tuple[Reservation, ...] = ()
 
     def within(self, hour: timedelta, now: datetime) -> int:
@@ -212,7 +218,7 @@ class RecordedGangs:
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)  #: gangs that a pass may leave half-bound
     version: str = ""  #: the ConfigMap's resourceVersion; empty where there is none
     workloads: Mapping[WorkloadKey, RejectedWorkload] = field(default_factory=dict)  #: workloads that kubelets rejected
-    disruption: RecordedDisruption = RecordedDisruption()
+    disruption: RecordedDisruption = field(default_factory=RecordedDisruption)
     unanswered: UnansweredPods = UnansweredPods()
     apart: Mapping[str, str] = field(default_factory=dict)  #: unreadable parts, by the key under which they are kept
     unread: tuple[str, ...] = ()  #: the reasons, for parts that were not kept before
@@ -334,14 +340,10 @@ def fitted(wanted: RecordedGangs) -> tuple[RecordedGangs, dict[str, str]]:
     """
     found, dropped = wanted, dict[str, int]()
     for part, less in _LESS.items():
-        while _bytes(data := _data(found)) > _MOST_OF_ALL and (left := less(found)) is not None:
+        while _bytes(data := packed(found)) > _MOST_OF_ALL and (left := less(found)) is not None:
             found, count = left
             dropped[part] = dropped.get(part, 0) + count
     return replace(found, dropped=dropped, size=_bytes(data)), data
-
-
-def _data(record: RecordedGangs) -> dict[str, str]:
-    return packed(record.gangs, record.workloads, record.disruption, record.unanswered) | dict(record.apart)
 
 
 #: A record with less of a part, and how many entries of it were left out; None: there is nothing of it.
@@ -365,15 +367,15 @@ def _less_unanswered(record: RecordedGangs) -> _Less:
 
 def _less_reserved(record: RecordedGangs) -> _Less:
     kept = record.disruption.reservations
-    sizes = [sum(len(pod.text) for pod in each.pods.values()) for each in kept]
+    sizes = [sum(len(pod.text) for _, pod in each.pods) for each in kept]
     smaller = sorted(sorted(range(len(kept)), key=lambda at: sizes[at])[: len(kept) // 2])
-    left = replace(record.disruption, reservations=tuple(kept[at] for at in smaller))
+    left = msgspec.structs.replace(record.disruption, reservations=tuple(kept[at] for at in smaller))
     return (replace(record, disruption=left), len(kept) - len(smaller)) if kept else None
 
 
 def _less_held(record: RecordedGangs) -> _Less:
-    held = record.disruption.held
-    return (replace(record, disruption=replace(record.disruption, held=None)), 1) if held is not None else None
+    without = msgspec.structs.replace(record.disruption, held=None)
+    return (replace(record, disruption=without), 1) if record.disruption.held is not None else None
 
 
 #: What is left out first, and by which name it is counted.
@@ -388,32 +390,28 @@ _LESS: Mapping[str, Callable[[RecordedGangs], _Less]] = MappingProxyType(
 )
 
 
-def packed(
-    gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[WorkloadKey, RejectedWorkload] = MappingProxyType({}),
-    disruption: RecordedDisruption = RecordedDisruption(),
-    unanswered: UnansweredPods = UnansweredPods(),
-) -> dict[str, str]:
+def packed(record: RecordedGangs) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: gzipped JSON, and the digests in a row."""
+    gangs, unanswered = dict(sorted(record.gangs.items())), record.unanswered
     told = [
         _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until, each.size, len(each.shapes))
-        for key, each in sorted(gangs.items())
+        for key, each in gangs.items()
     ]
-    rejected = [_told_workload(key, each) for key, each in sorted(workloads.items())]
-    pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
+    rejected = [_told_workload(key, each) for key, each in sorted(record.workloads.items())]
+    pods = b"".join(b"".join(sorted(each.pods)) for each in gangs.values())
     shapes = b"".join(
         digest + count.to_bytes(_SHAPE_BYTES - _BYTES)
-        for _, each in sorted(gangs.items())
+        for each in gangs.values()
         for digest, count in sorted(each.shapes.items())
     )
     found = {"gangs": _text(told), "pods": b64encode(pods).decode(), "rejected": _text(rejected)}
     if shapes:
         found["shapes"] = b64encode(shapes).decode()
-    if disruption != RecordedDisruption():
-        found["disruption"] = _text(_disturbed(disruption))
+    if record.disruption != RecordedDisruption():
+        found["disruption"] = _text(record.disruption)
     if unanswered.pods:
         found["unanswered"] = _text([_ToldUnanswered(unanswered.version, _joined(unanswered.pods))])
-    return found
+    return found | dict(record.apart)
 
 
 def _told_workload(key: WorkloadKey, each: RejectedWorkload) -> _ToldWorkload:
@@ -428,37 +426,13 @@ def _split(pods: bytes) -> frozenset[bytes]:
     return frozenset(pods[place : place + _BYTES] for place in range(0, len(pods), _BYTES))
 
 
-def _disturbed(disruption: RecordedDisruption) -> _ToldDisruption:
-    held = disruption.held
-    room = None
-    if held is not None:
-        shapes = tuple((key, each.hex()) for key, each in held.shapes.items())
-        room = _ToldRoom(*_span(held), _items(held.pods), _items(held.victims), shapes)
-    kept = (_ToldReservation(*_span(each), _items(each.pods)) for each in disruption.reservations)
-    return _ToldDisruption(disruption.evictions, room, tuple(kept))
-
-
-def _span(room: HeldRoom | Reservation) -> tuple[str, datetime, datetime]:
-    return room.made_by, room.since, room.until
-
-
-def _items(of: Mapping[Key, T]) -> tuple[tuple[Key, T], ...]:
-    return tuple(of.items())
-
-
 def _disruption(data: Mapping[str, str]) -> RecordedDisruption:
     if "disruption" not in data:
         return RecordedDisruption()
-    told = _read_text(data["disruption"], _ToldDisruption)
-    room = told.held
-    held = None
-    if room is not None:
-        shapes = {key: bytes.fromhex(each) for key, each in room.shapes}
-        held = HeldRoom(room.made_by, dict(room.pods), dict(room.victims), room.since, room.until, shapes)
-    kept = tuple(Reservation(each.made_by, dict(each.moved), each.since, each.until) for each in told.reservations)
-    for pod in (pod for each in kept for pod in each.pods.values()):
+    told = _read_text(data["disruption"], RecordedDisruption)
+    for _, pod in (pair for each in told.reservations for pair in each.pods):
         msgspec.json.decode(pod.text, type=_PodText)
-    return RecordedDisruption(held, told.evictions, kept)
+    return told
 
 
 def _unanswered(data: Mapping[str, str]) -> UnansweredPods:
@@ -507,15 +481,8 @@ def _read_text(text: str, kind: type[T]) -> T:
 
 # ------------------------------------------------------------------------- what is written, and checked when it is read
 
-_Time = Annotated[datetime, msgspec.Meta(tz=True)]
-_Count = Annotated[int, msgspec.Meta(ge=0)]
 
-
-class _Told(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    pass
-
-
-class _ToldGang(_Told):
+class _ToldGang(_Told, frozen=True):
     group: GroupKey
     since: _Time
     pods: _Count
@@ -525,7 +492,7 @@ class _ToldGang(_Told):
     shapes: _Count = 0
 
 
-class _ToldWorkload(_Told):
+class _ToldWorkload(_Told, frozen=True):
     workload: WorkloadKey
     nodes: dict[str, _Time]
     reason: str
@@ -533,33 +500,11 @@ class _ToldWorkload(_Told):
     until: _Time | None
 
 
-class _ToldUnanswered(_Told):
+class _ToldUnanswered(_Told, frozen=True):
     version: str
     pods: str
-
-
-class _ToldRoom(_Told):
-    made_by: str
-    since: _Time
-    until: _Time
-    pods: tuple[tuple[Key, tuple[str, str]], ...]
-    victims: tuple[tuple[Key, str], ...]
-    shapes: tuple[tuple[Key, str], ...] = ()
-
-
-class _ToldReservation(_Told):
-    made_by: str
-    since: _Time
-    until: _Time
-    moved: tuple[tuple[Key, ReservedPod], ...]
 
 
 class _PodText(msgspec.Struct):
     metadata: dict[str, object]
     spec: dict[str, object]
-
-
-class _ToldDisruption(_Told):
-    evictions: tuple[tuple[_Time, _Count], ...]
-    held: _ToldRoom | None
-    reservations: tuple[_ToldReservation, ...]

@@ -328,20 +328,15 @@ class DaemonSetCounts(msgspec.Struct, rename="camel"):
     observed_generation: int = 0
 
 
-class DaemonSetView(ObjectView, kw_only=True):
+class DaemonSetView(ObjectView):
     """A DaemonSet, in part."""
 
-    status: DaemonSetCounts | None = None
-
-    @property
-    def counts(self) -> DaemonSetCounts:
-        """Its status, with zeros where its controller has not seen it."""
-        return self.status or DaemonSetCounts()
+    status: DaemonSetCounts = msgspec.field(default_factory=DaemonSetCounts)
 
     @property
     def may_want_pods(self) -> bool:
         """Whether its controller wants a pod of it, or has not seen it yet."""
-        return self.counts.desired_number_scheduled > 0 or self.counts.observed_generation == 0
+        return self.status.desired_number_scheduled > 0 or self.status.observed_generation == 0
 
 
 class TopologyView(ObjectView):

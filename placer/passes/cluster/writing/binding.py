@@ -22,11 +22,12 @@ from enum import Enum
 from typing import Any
 
 from placer.passes.cluster.planning.binding_plan import PlannedBinding
-from placer.passes.cluster.reading.client import JSON, MERGE, STRATEGIC_MERGE, Response, Unanswered, Writer
+from placer.passes.cluster.reading.client import MERGE, STRATEGIC_MERGE, Response, Unanswered, Writer
 from placer.passes.cluster.reading.paths import segment
 from placer.passes.cluster.reading.views import NODE_FIELD, PodView, read_view
+from placer.problem import Key
 
-__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "is_given", "pod_path", "release"]
+__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "is_given", "patch_status", "pod_path", "release"]
 
 #: Annotation of a pod: the NUMA zones that the plan counts on, in the order of the node's.
 NUMA_ZONES = "placer.dev/numa-zones"
@@ -57,6 +58,19 @@ class BindingResult:
 def pod_path(namespace: str, name: str) -> str:
     """The path of a pod."""
     return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"
+
+
+def patch_status(
+    server: Writer,
+    pod: Key,
+    which: Mapping[str, str],
+    status: Mapping[str, object],
+    parameters: Mapping[str, str] | None = None,
+    timeout: float = _PATIENCE,
+) -> Response:
+    """Write to the status of the pod that has a uid, and perhaps a version (``which``); lists are merged by key."""
+    path, body = f"{pod_path(*pod)}/status", {"metadata": which, "status": status}
+    return server.send("PATCH", path, body, parameters=parameters, kind=STRATEGIC_MERGE, timeout=timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +159,19 @@ def _post(
     server: Writer, bind: PlannedBinding, version: str, dry_run: bool, stopped: Callable[[], str | None]
 ) -> BindingResult | _Failure:
     path, nominated = pod_path(*bind.pod), False
-
-    def send(method: str, where: str, body: object, kind: str = JSON) -> Response:
-        parameters = {"dryRun": "All"} if dry_run else None
-        return server.send(method, where, body, parameters=parameters, kind=kind, timeout=_PATIENCE)
-
+    options: dict[str, Any] = {"parameters": {"dryRun": "All"} if dry_run else None, "timeout": _PATIENCE}
     try:
         if bind.by_release:
-            answer = send("PATCH", f"{path}/status", _nomination(bind, version), STRATEGIC_MERGE)
+            status = {"nominatedNodeName": bind.node}
+            answer = patch_status(server, bind.pod, _which(bind, version), status, **options)
             nominated = answer.status == 200
             if nominated:
                 why = stopped()
                 if why is not None:
                     return _Failure(why, look=True, doubt=True, final=True)
-                answer = send("PATCH", path, release(bind, answer.text, _notes(bind)), MERGE)
+                answer = server.send("PATCH", path, release(bind, answer.text, _notes(bind)), kind=MERGE, **options)
         else:
-            answer = send("POST", f"{path}/binding", _body(bind, version))
+            answer = server.send("POST", f"{path}/binding", _body(bind, version), **options)
     except Unanswered as error:
         return _Failure(error.why, look=True, doubt=error.sent or nominated)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -201,13 +212,11 @@ def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult 
         "message": f"not bound to Node {bind.node}: {trouble} ({time.time_ns():x})",  # no two are the same
     }
     status: dict[str, object] = {"conditions": [condition]} | ({"nominatedNodeName": None} if bind.by_release else {})
-    body = {"metadata": {"uid": bind.uid}, "status": status}
-    path = f"{pod_path(*bind.pod)}/status"
     try:
         before = _look(server, bind)
         if not isinstance(before, str):
             return before
-        answer = server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
+        answer = patch_status(server, bind.pod, {"uid": bind.uid}, status)
     except Unanswered:
         return None
     if answer.status == 422:  # of an admission policy (deploy/base), where the pod has a node by now
@@ -267,11 +276,6 @@ def _body(bind: PlannedBinding, version: str) -> dict[str, object]:
         "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }
-
-
-def _nomination(bind: PlannedBinding, version: str) -> dict[str, Any]:
-    """The strategic merge patch of the status of a pod before its release."""
-    return {"metadata": _which(bind, version), "status": {"nominatedNodeName": bind.node}}
 
 
 def release(bind: PlannedBinding, text: bytes, annotations: Mapping[str, str]) -> dict[str, Any]:

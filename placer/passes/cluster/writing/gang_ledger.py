@@ -6,22 +6,10 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from placer.base.errors import ClusterError
 from placer.passes.cluster.reading.client import Response, Unanswered, Writer
-from placer.passes.cluster.reading.gang_record import (
-    GangRecord,
-    RecordedDisruption,
-    RecordedGangs,
-    RejectedWorkload,
-    UnansweredPods,
-    fitted,
-    read_record,
-    record_path,
-)
-from placer.passes.cluster.reading.views import WorkloadKey
-from placer.problem import GroupKey
+from placer.passes.cluster.reading.gang_record import RecordedGangs, fitted, read_record, record_path
 
 __all__ = ["write_record"]
 
@@ -37,21 +25,9 @@ _AGAIN = frozenset((429, *range(500, 600)))
 
 
 def write_record(
-    server: Writer,
-    namespace: str,
-    name: str,
-    before: RecordedGangs,
-    gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[WorkloadKey, RejectedWorkload] = MappingProxyType({}),
-    disruption: RecordedDisruption | None = None,
-    unanswered: UnansweredPods | None = None,
+    server: Writer, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs
 ) -> RecordedGangs:
     """Write the record, unless it is so already.
-
-    Parameters
-    ----------
-    disruption, unanswered
-        Default: as before.
 
     Returns
     -------
@@ -63,9 +39,7 @@ def write_record(
     ClusterError
         The server refuses or does not answer, or another has written to it, which the next pass reads.
     """
-    disturbed = before.disruption if disruption is None else disruption
-    silent = before.unanswered if unanswered is None else unanswered
-    wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed, silent, before.apart)
+    wanted = replace(wanted, unread=(), dropped={}, size=0)
     if wanted == before:
         return before
     wanted, data = fitted(wanted)

@@ -20,10 +20,10 @@ import msgspec
 
 from placer.kube.marks import protections
 from placer.kube.pod import TERMINAL_PHASES
-from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response, Unanswered, Writer
+from placer.passes.cluster.reading.client import Response, Unanswered, Writer
 from placer.passes.cluster.reading.snapshot import Identity
 from placer.passes.cluster.reading.views import ObjectView, PodView, read_view
-from placer.passes.cluster.writing.binding import pod_path
+from placer.passes.cluster.writing.binding import patch_status, pod_path
 from placer.problem import Instance, Key
 
 __all__ = ["Departures", "EvictionOptions", "evict_pods", "evictions_refused", "in_turn", "nominate"]
@@ -202,9 +202,8 @@ def nominate(
     """Write nominations, None to remove one, into the status of pods; the troubles, without pods that need none."""
     troubles = []
     for key, node in nodes.items():
-        body = {"metadata": {"uid": identities[key].uid}, "status": {"nominatedNodeName": node}}
         try:
-            answer = server.send("PATCH", f"{pod_path(*key)}/status", body, kind=STRATEGIC_MERGE)
+            answer = patch_status(server, key, {"uid": identities[key].uid}, {"nominatedNodeName": node}, timeout=10.0)
         except Unanswered as error:
             troubles.append(f"nominatedNodeName of Pod {key}: {error}")
             continue

@@ -31,10 +31,10 @@ from placer.base.words import counted
 from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding
 from placer.passes.cluster.planning.gang_outcome import GAVE_WAY, GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import in_turn
-from placer.passes.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
+from placer.passes.cluster.reading.client import Response, Unlisted, Writer, listed, server_time
 from placer.passes.cluster.reading.paths import is_name, segment
 from placer.passes.cluster.reading.views import PodView
-from placer.passes.cluster.writing.binding import pod_path
+from placer.passes.cluster.writing.binding import patch_status
 from placer.passes.cluster.writing.pod_group_status import PodGroupStatus, cause_in, write_upstream_pod_group_status
 from placer.passes.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.problem import GroupKey, Instance, Key
@@ -498,12 +498,8 @@ class _StatusWriter:
         key, identity = pod
         if key in self._cleared:
             return True
-        body = {
-            "metadata": {"uid": identity.uid, "resourceVersion": identity.resource_version},
-            "status": {"nominatedNodeName": None},
-        }
-        path = f"{pod_path(*key)}/status"
-        answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
+        which = {"uid": identity.uid, "resourceVersion": identity.resource_version}
+        answer = patch_status(self._server, key, which, {"nominatedNodeName": None})
         return self._fine(answer, "nominations of pods", gone=(404, 409))
 
     def groups(self, wanted: Iterable[PodGroupStatus]) -> None:
@@ -550,10 +546,8 @@ class _StatusWriter:
             {"nominatedNodeName": None} if pod.is_on_hold else {}
         )
         # A later pass may bind the pod before this is written: then it is not.
-        identity = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
-        body = {"metadata": identity, "status": status}
-        path = f"{pod_path(pod.metadata.namespace, pod.metadata.name)}/status"
-        answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
+        which = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
+        answer = patch_status(self._server, pod.key, which, status)
         return self._fine(answer, "conditions of pods", gone=(404, 409))
 
     def _event(self, event: _Event) -> bool:
