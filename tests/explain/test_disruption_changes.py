@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from placer.answers.explain import explanation
+from placer.answers.explain import cluster_changes
 from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case, Change
 from placer.answers.explain.explanation import explain, find_groups
-from placer.answers.explain.question import Question
-from placer.answers.explain.tried_changes import TriedChange
+from placer.answers.explain.tried_changes import Question, TriedChange
 from placer.base.deadline import Deadline
 from placer.kube.manifests import from_documents
 from tests.support import Document, node, pod, pod_group
@@ -23,7 +22,7 @@ OWNED = {
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The searches end because they prove something."""
     monkeypatch.setattr(changes, "MORE", 120.0)
-    monkeypatch.setattr(explanation, "DISTURBING", 60.0)
+    monkeypatch.setattr(cluster_changes, "DISTURBING", 60.0)
 
 
 def runs(name: str, on: str, priority: int = 0, **requests: object) -> Document:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
+from placer.answers.solving import solve
 from placer.arrays.dense_builder import make_dense
 from placer.base.deadline import Deadline
 from placer.kube.manifests import Edits, Objects, RawObject, Text, edit, from_documents, read_objects, validate
@@ -31,6 +32,8 @@ from placer.search.numa.binding_order import aligned
 
 MORE_ORDERS = 0.5
 
+#: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
+SEARCH, LEAST_SEARCH = 1.0, 1.0
 
 #: Things that are left out one by one, to see whether the group fits without them.
 DROPPED = 12
@@ -111,6 +114,14 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
     solution = greedy(dense, None, Deadline.within(more), Deadline())
     placement = aligned(instance, dense.placement(complete(dense, solution)))
     return None if verify(instance, placement) else Placed(instance, placement)
+
+
+def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
+    """Place all that waits by ``auto``; None: no time."""
+    seconds = min(SEARCH, deadline.left)
+    if seconds < LEAST_SEARCH:
+        return None
+    return Placed(instance, solve(instance, time_limit=seconds).placement or Placement())
 
 
 @dataclass(frozen=True, eq=False)

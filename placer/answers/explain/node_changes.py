@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -11,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from placer.answers.explain.cases import Change, needed
-from placer.answers.explain.shortages import named_nodes
+from placer.answers.explain.decisions import named_nodes
 from placer.answers.reasons.cause import plural
 from placer.base.quantity import Resources
 from placer.base.words import and_list
@@ -22,7 +23,7 @@ from placer.problem.nodes import Term
 from placer.problem.what_if import with_free_zones
 
 if TYPE_CHECKING:
-    from placer.answers.explain.question import Question
+    from placer.answers.explain.tried_changes import Question
 
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
@@ -276,24 +277,17 @@ def _fresh(node: Node) -> Node:
 
 
 def _fewest(question: Question, template: str) -> int:
-    """0 where many do not help."""
+    """0 where many do not help; few are likelier than many: the first steps double."""
+
+    def fits(count: int) -> bool:
+        return question.fits(_with_copies(question.instance, template, count))
+
     most = min(MOST_ADDED, max(1, len(question.pods)))
-    if not question.fits(_with_copies(question.instance, template, most)):
+    if not fits(most):
         return 0
-    low, high = 0, most  # few are likelier than many: the first steps go up by two's
-    step = 1
-    while low + step < high:
-        if question.fits(_with_copies(question.instance, template, low + step)):
-            high = low + step
-            break
-        low, step = low + step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        if question.fits(_with_copies(question.instance, template, middle)):
-            high = middle
-        else:
-            low = middle
-    return high
+    high = next(filter(fits, (2**power - 1 for power in range(1, most.bit_length()))), most)
+    low = high // 2 if high < most else 2 ** (most.bit_length() - 1) - 1
+    return low + 1 + bisect_left(range(low + 1, high), True, key=fits)
 
 
 def _names(instance: Instance, template: str, count: int) -> list[str]:

@@ -19,7 +19,7 @@ from placer.problem import Node, Pod
 from placer.problem.nodes import Requirement
 
 if TYPE_CHECKING:
-    from placer.answers.explain.question import Question
+    from placer.answers.explain.tried_changes import Question
 
 #: Cuts of requests, and sets of fields, that are tried; the least first.
 TRIED = 12
@@ -72,7 +72,7 @@ def _is_large_enough(node: Node, pod: Pod) -> bool:
 
 def _cuts(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Change]:
     alike = [each for each in question.pods if each.requests == pod.requests]
-    shares = _shares(len(alike))
+    shares = sorted({*(1 << power for power in range(len(alike).bit_length())), len(alike)})
     found = {_cut(pod, room, share) for room in _rooms(question, pod, nodes) for share in shares}
     for cut in sorted(found, key=lambda cut: (_lack(pod, cut), len(cut), cut)):
         edits = dict.fromkeys(edit for each in alike for edit in _requests(question, each, cut))
@@ -99,10 +99,6 @@ def _rooms(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Mapp
             yield free | {name: zone.available[name] for name in zone.lists}
 
 
-def _shares(count: int) -> list[int]:
-    return sorted({*(1 << power for power in range(count.bit_length())), count})
-
-
 def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:
     found = []
     for name, amount in sorted(pod.requests.items()):
@@ -120,7 +116,8 @@ def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
     for name, amount in cut:
         parts = _smaller_parts(spec, name, pod.requests[name], amount)
         for path, resources, left in parts:
-            edits += [f"{words}.{path}.resources.{field}[{name}]={left}" for field in _stating(resources, name)]
+            stating = (field for field in ("requests", "limits") if name in (resources.get(field) or {}))
+            edits += [f"{words}.{path}.resources.{field}[{name}]={left}" for field in stating]
         if not parts:
             return []
     return edits
@@ -178,10 +175,6 @@ def _step(name: str, amount: int) -> int:
     """Whole cores, since only these are pinned, and bytes in their unit."""
     step = 1000 if name == CPU else 1 << 20 if is_bytes(name) else 1
     return step if amount % step == 0 else 1
-
-
-def _stating(resources: Mapping[str, Any], name: str) -> list[str]:
-    return [field for field in ("requests", "limits") if name in (resources.get(field) or {})]
 
 
 def _amount(resources: Mapping[str, Any], name: str) -> int:
