@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from placer.answers.document import (
-    PlacementDocument,
-    placement_document,
-    stated_bounds,
-    stated_weight_bound,
-    statement,
-)
+from placer.answers.document import PlacementDocument, placement_document, stated_bounds, stated_weight_bound, statement
+from placer.answers.reasons import LATE, reasons_beside
+from placer.answers.reasons.explanation import Causes
+from placer.arrays import Solution
+from placer.arrays.dense_builder import make_dense
 from placer.base.codes import REASONS, ReasonCode
 from placer.base.deadline import NEVER, Deadline, within
 from placer.kube.manifests import Text
@@ -143,8 +141,6 @@ def _reasons(
         return {}
     if said is not None:
         return _stated_reasons(waiting, said)
-    from placer.answers.reasons import LATE, reasons_beside
-
     if not alone:
         return reasons_beside(outcome.instance, outcome.placement, deadline)
     found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), {})
@@ -163,10 +159,6 @@ def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[Gr
 
 
 def _reasons_alone(outcome: Outcome, waiting: list[GroupKey], deadline: Deadline) -> dict[GroupKey, Reason]:
-    from placer.answers.reasons.explanation import Causes
-    from placer.arrays import Solution
-    from placer.arrays.dense_builder import make_dense
-
     causes = Causes(outcome.instance, make_dense(outcome.instance), Solution())
     found = {key: causes.of(key) for key in deadline.each(waiting)}
     return {key: Reason("NotDecided", UNDECIDED) if cause is None else cause.reason for key, cause in found.items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placer.answers.report.inputs import ComparedRow, ComparedValue
+from placer.answers.report.inputs import ComparedRow
 from placer.base.words import amount_digits, is_amount, nodes_worth, number_word, value_word
 from placer.problem import GroupKey
 from placer.problem.placement import MAXIMISED
@@ -60,7 +60,7 @@ def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
 
 def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several: bool) -> dict[str, Any]:
     name, priority = key
-    found = [_of(row, key) for row in rows]
+    found = [{(each.name, each.priority): each for each in row.objective}.get(key) for row in rows]
     numbers, bounds = ([None if each is None else getattr(each, what) for each in found] for what in ("value", "bound"))
     digits = amount_digits(*numbers, *bounds)
     return {
@@ -71,10 +71,6 @@ def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several:
         "texts": [_text(name, number, digits) for number in numbers],
         "boundTexts": [_text(name, number, digits) for number in bounds],
     }
-
-
-def _of(row: ComparedRow, key: tuple[str, int | None]) -> ComparedValue | None:
-    return next((each for each in row.objective if (each.name, each.priority) == key), None)
 
 
 def _text(name: str, number: int | None, digits: int) -> str | None:
@@ -91,27 +87,15 @@ def _fates(row: ComparedRow) -> _Fates:
 
 
 def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int]) -> dict[str, Any]:
-    table = _table([column for _, column in fates])
+    names = dict.fromkeys(name for _, column in fates for name in column)
+    table = {name: [column.get(name) for _, column in fates] for name in names}
     differing = [name for name, row in table.items() if len(set(row)) > 1]
-    differing.sort(key=lambda name: not _differs_in_number(table[name]))
+    differing.sort(key=lambda name: len({fate and fate[:2] for fate in table[name]}) == 1)  # numbers first
     index = {(key.kind, key.namespace, key.name): number for key, number in numbers.items()}
     return {
         "columns": [policy for policy, _ in fates],
         "compared": len(table),
         "names": [f"{namespace}/{name}" for _, namespace, name in differing],
         "index": [index.get(name, -1) for name in differing],
-        "fates": [list(map(_plain, table[name])) for name in differing],
+        "fates": [[fate and list(fate) for fate in table[name]] for name in differing],
     }
-
-
-def _plain(fate: _Fate | None) -> list[Any] | None:
-    return None if fate is None else list(fate)
-
-
-def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
-    names = dict.fromkeys(name for column in columns for name in column)
-    return {name: [column.get(name) for column in columns] for name in names}
-
-
-def _differs_in_number(row: Iterable[_Fate | None]) -> bool:
-    return len({fate and fate[:2] for fate in row}) > 1

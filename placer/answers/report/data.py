@@ -13,14 +13,24 @@ from placer.answers.report.answers import Answer, answer_of, answer_of_result
 from placer.answers.report.comparison import OWN, beside
 from placer.answers.report.inputs import ComparedRow, Inputs
 from placer.answers.report.inventory import Inventory
-from placer.answers.summary import cluster_size, counts, schedulers_rows, still_fits
+from placer.answers.summary import (
+    bound_words,
+    cluster_size,
+    counts,
+    is_shown,
+    name_of,
+    number_of,
+    schedulers_rows,
+    still_fits,
+    stopped,
+    verdict_sentence,
+)
 from placer.answers.summary.preempting import defrag_lines, plan_sentences, preempt_lines, repair_lines
-from placer.answers.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.base.codes import FINDINGS, REASONS, Code
 from placer.base.deadline import NEVER, Deadline
 from placer.base.quantity import Resources
 from placer.base.version import __version__
-from placer.base.words import counted, number_word, value_meaning
+from placer.base.words import counted, value_meaning
 from placer.problem import Instance
 from placer.problem.gpus import gpus_in, gpus_placed, placeable
 from placer.problem.outcome import Outcome
@@ -174,7 +184,7 @@ def _value(judged: Judged, answer: Answer) -> dict[str, Any]:
     result, bound = answer.result, judged.bound
     return {
         "name": name_of(judged, result),
-        "number": number_word(judged.value.name, judged.value.value, None if bound is None else bound.value),
+        "number": number_of(judged),
         "proved": bound_words(judged, result) if answer.decided else "nothing is decided yet",
         "best": None if bound is None else judged.met,
         "meaning": value_meaning(judged.value.name),

@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from placer.answers.document import GroupPart
+from placer.answers.report.answers import Answer
 from placer.answers.summary.queue import reason_words
 from placer.base.quantity import CPU, PODS, Resources, is_bytes
 from placer.problem import Group, GroupKey, Instance, Key, Node, PodState
@@ -19,28 +20,10 @@ from placer.problem.communication import REGION_LABEL, ZONE_LABEL
 from placer.problem.gpus import is_gpu
 from placer.problem.outcome import pods_by_queue, requested
 
-if TYPE_CHECKING:
-    from placer.answers.report.answers import Answer
-
 #: Index of what is not there.
 NOTHING = -1
 
 Item = TypeVar("Item", bound=Hashable)
-
-
-class Interned(Generic[Item]):
-    """Shared values, each once, in the order in which they were first asked for."""
-
-    def __init__(self) -> None:
-        self._index: dict[Item, int] = {}
-
-    def __call__(self, item: Item) -> int:
-        """Index of an item."""
-        return self._index.setdefault(item, len(self._index))
-
-    def all(self) -> list[Item]:
-        """Every item, by its index."""
-        return list(self._index)
 
 
 @dataclass
@@ -135,11 +118,11 @@ class Inventory:
         return sorted(names, key=lambda name: (_rank(name), name))
 
     @cached_property
-    def _amounts(self) -> Interned[tuple[int, ...]]:
-        return Interned()
+    def _amounts(self) -> dict[tuple[int, ...], int]:
+        return {}
 
     def _vector(self, amounts: Resources) -> int:
-        return self._amounts(tuple(amounts[name] for name in self.resources))
+        return _shared(self._amounts, tuple(amounts[name] for name in self.resources))
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:
@@ -174,7 +157,7 @@ class Inventory:
         return {
             "resources": [{"name": name, "unit": unit_of(name), "gpu": is_gpu(name)} for name in self.resources],
             **tables,
-            "amounts": self._amounts.all(),
+            "amounts": list(self._amounts),
         }
 
     @cached_property
@@ -277,10 +260,10 @@ class Inventory:
 
     def _pods(self) -> dict[str, Any]:
         pods, new = self.instance.pods, self.answer.outcome.new
-        namespaces = Interned[str]()
+        namespaces: dict[str, int] = {}
         applications = {key: number for number, key in enumerate(self.instance.app_groups)}
         return {
-            "namespace": [namespaces(key.namespace) for key in pods],
+            "namespace": [_shared(namespaces, key.namespace) for key in pods],
             "name": [key.name for key in pods],
             "group": [_place(self.group_index, pod.group) for pod in pods.values()],
             "requests": [self._vector(pod.requests) for pod in pods.values()],
@@ -289,7 +272,7 @@ class Inventory:
             "before": [_place(self.node_index, pod.node) for pod in self.before.pods.values()],
             "after": [_place(self.node_index, new.get(key, pod.node)) for key, pod in pods.items()],
             "zones": self._zones_of_pods(),
-            "namespaces": namespaces.all(),
+            "namespaces": list(namespaces),
         }
 
     def _zones_of_pods(self) -> dict[int, list[str]]:
@@ -317,6 +300,11 @@ class Inventory:
             }
             for name, queue in self.instance.queues.items()
         ]
+
+
+def _shared(index: dict[Item, int], item: Item) -> int:
+    """Number a value when it is first asked for."""
+    return index.setdefault(item, len(index))
 
 
 def _place(index: Mapping[Item, int], item: Item | None) -> int:

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -75,13 +74,14 @@ def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float
 
 
 def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueItem:
-    new = outcome.added(group.pending)
+    new, since = outcome.added(group.pending), group.created
     left = [key for key in group.pending if key not in outcome.new]
     if left:
         why = ReasonPart(code=reason.code, message=reason.message)
         words = _waiting_words(outcome.before, group, reason, len(new))
     else:
-        why, words = None, _placed_words({outcome.new[key] for key in new})
+        nodes = {outcome.new[key] for key in new}
+        why, words = None, f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
     return QueueItem(
         namespace=group.key.namespace,
         name=group.key.name,
@@ -89,25 +89,13 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         priority=group.priority,
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
-        gpus=_gpus(outcome, left or new),
-        creation_timestamp=_since(group.created),
-        age=duration(now - group.created) if group.created else None,
+        gpus=sum(gpus_in(outcome.before.pods[key].requests) for key in left or new),
+        creation_timestamp=f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}" if since else None,
+        age=duration(now - since) if since else None,
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
         reason=why,
         words=words,
     )
-
-
-def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
-    return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
-
-
-def _placed_words(nodes: set[str]) -> str:
-    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
-
-
-def _since(created: float) -> str | None:
-    return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
 def _waiting_words(instance: Instance, group: Group, reason: Reason, placed: int) -> str:
@@ -202,29 +190,24 @@ def age_words(seconds: float) -> str:
     return f"{whole}s"
 
 
-@dataclass(frozen=True)
-class QueueLine:
-    """A line of the table: one group, or several that share priority and reason, the oldest first."""
+#: A line of the table: one group, or several that share priority and reason, the oldest first.
+QueueLine = Sequence[QueueItem]
 
-    items: Sequence[QueueItem]
 
-    def cells(self, now: float) -> tuple[str, ...]:
-        """Its columns."""
-        first = self.items[0]
-        several = len(self.items) > 1
-        nouns = {item.kind for item in self.items}
-        noun = "single pod" if nouns == {"Pod"} else "group"
-        said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
-        return (
-            _common([item.namespace for item in self.items]),
-            f"{first.name} +{len(self.items) - 1:,}" if several else first.name,
-            str(first.priority),
-            _common([item.queue or "-" for item in self.items]),
-            f"{sum(item.pods for item in self.items):,}",
-            f"{sum(item.gpus for item in self.items):,}",
-            _age(first, now),
-            said if several else first.words,
-        )
+def _cells(line: QueueLine, now: float) -> tuple[str, ...]:
+    first, several = line[0], len(line) > 1
+    noun = "single pod" if {item.kind for item in line} == {"Pod"} else "group"
+    said = f"{counted(len(line), noun)} of priority {first.priority}: {_kind(first)}"
+    return (
+        _common([item.namespace for item in line]),
+        f"{first.name} +{len(line) - 1:,}" if several else first.name,
+        str(first.priority),
+        _common([item.queue or "-" for item in line]),
+        f"{sum(item.pods for item in line):,}",
+        f"{sum(item.gpus for item in line):,}",
+        _age(first, now),
+        said if several else first.words,
+    )
 
 
 def _common(words: Sequence[str]) -> str:
@@ -250,9 +233,9 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
     for item in items:
         same = found[item.priority, _kind(item)]
         if each or len(same) <= EQUAL:
-            lines[item.namespace, item.name, item.kind, id(item)] = QueueLine([item])
+            lines[item.namespace, item.name, item.kind, id(item)] = [item]
         else:
-            lines.setdefault((item.priority, _kind(item)), QueueLine(same))
+            lines.setdefault((item.priority, _kind(item)), same)
     return list(lines.values())
 
 
@@ -260,10 +243,10 @@ def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wid
     """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
-    console.print(_table([line.cells(now) for line in shown]))
-    if any(len(line.items) > 1 for line in shown):
+    console.print(_table([_cells(line, now) for line in shown]))
+    if any(len(line) > 1 for line in shown):
         console.print("+N: so many more groups like it (-o wide lists each)")
-    more = sum(len(line.items) for line in lines[len(shown) :])
+    more = sum(map(len, lines[len(shown) :]))
     if more:
         console.print(f"... and {more:,} more (-o wide lists all of them)")
 
@@ -299,7 +282,7 @@ def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
     """Print the whole reasons, equal ones once."""
-    lines = [line.items for line in queue_lines(items)]
+    lines = queue_lines(items)
     alone = [row[0] for row in lines if len(row) == 1]
     rank = {id(item): at for at, item in enumerate(items)}
     rows = [*equal_reasons(alone), *(row for row in lines if len(row) > 1 and row[0].reason is not None)]
