@@ -8,16 +8,20 @@ from collections.abc import Callable, Sequence
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
+from placer.answers.audit.groups import AuditEntry, Quality, Standing, audit
+from placer.answers.audit.sums import LargestGang, largest_gangs
+from placer.answers.summary import print_findings
+from placer.base.deadline import Deadline, within
+from placer.base.quantity import format_amount
 from placer.base.table import Column, print_tables
 from placer.base.words import and_list, counted, some
 from placer.cli import flags, printing
+from placer.problem import GroupKey, Instance
+from placer.problem.findings import counted as first_of
+from placer.problem.group_names import full_name
+from placer.problem.stranding import Stranded, stranded
 
 if TYPE_CHECKING:
-    from placer.answers.audit.groups import AuditEntry, Quality
-    from placer.answers.audit.sums import LargestGang
-    from placer.problem import GroupKey, Instance
-    from placer.problem.stranding import Stranded
-
     Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
 VIOLATES = 1  #: exit code where something that runs breaks a rule
@@ -26,27 +30,8 @@ NAMED = 3  #: groups that break one rule in one way, by name
 SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 
-def add_audit(commands: Any) -> None:
-    """Add ``audit`` and its flags."""
-    parser = flags.add_command(
-        commands, "audit", "judge running groups: broken rules, and the best possible place", _audit
-    )
-    flags.add_source(parser)
-    flags.add_asking(parser)
-    flags.add_time_limit(parser)
-    parser.add_argument(
-        "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
-    )
-    flags.add_what_if(parser)
-
-
-def _audit(options: argparse.Namespace) -> int:
-    from placer.answers.audit.groups import Standing, audit
-    from placer.answers.audit.sums import largest_gangs
-    from placer.answers.summary import print_findings
-    from placer.base.deadline import Deadline, within
-    from placer.problem.stranding import stranded
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``audit``."""
     flags.check_limit(options)
     paths = flags.source(options)
     deadline = Deadline(options.began + options.time_limit)
@@ -96,7 +81,9 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if sound:
         breaks = "breaks" if sound == 1 else "break"
         terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
-    _print_late(entries)
+    late = sum(each.late for each in entries)
+    if late:
+        terminal.print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
     if len(worst) > len(shown):
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
     _print_violations(shown)
@@ -111,35 +98,25 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
     printing.say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
 
 
-def _print_late(entries: Sequence[AuditEntry]) -> None:
-    late = sum(each.late for each in entries)
-    if late:
-        printing.console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
-
-
 def _is_sound_pod(entry: AuditEntry) -> bool:
     """Whether this is a single pod that breaks nothing and has nothing to gain."""
     return not entry.group.api_group and str(entry.standing) == "MATCH" and entry.score == 1.0
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
-    from placer.problem.group_names import full_name
-
     names = [f"{each.namespace}/{each.name}" if short is None else short(each) for each in groups]
     counts = Counter(names)
     return [full_name(key) if counts[name] > 1 else name for name, key in zip(names, groups, strict=True)]
 
 
 def _print_lost(instance: Instance) -> None:
-    from placer.problem.findings import counted
-
     if not instance.nodes:
         printing.console().print("The instance has no Node, so running groups cannot be judged.")
         return
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
-        printing.say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
+        printing.say([f"{first_of(lost)}: not in the instance, so that pods there are not judged"])
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
@@ -156,7 +133,8 @@ def _columns(entries: Sequence[AuditEntry]) -> list[Column]:
 def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]:
     columns = []
     for word, name in _QUALITIES:
-        cells = [_number(None if it is None else getattr(it, name)) for it in those]
+        values = (None if it is None else getattr(it, name) for it in those)
+        cells = ["-" if value is None else f"{value:,}" for value in values]
         if {*cells} != {"-"}:  # a cluster without HyperNodes has no tiers, one without AppGroups no costs
             columns.append(Column(f"{head}{word}", cells))
     return columns
@@ -165,33 +143,22 @@ def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]
 _QUALITIES = (("tier", "tier"), ("leaves", "leaves"), ("cost", "network_cost"))
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
-
-
-def _looked_at(instance: Instance) -> str:
-    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
-    return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
-
-
 def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
     if sums is None:
         printing.console().print("The cluster's sums were not counted in time (--time-limit)")
         return
     where = " in the whole cluster" if asked else ""
     _print_stranded(sums[0], where)
-    _print_largest(sums[1], f"{where}{_looked_at(instance)}")
+    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
+    _print_largest(sums[1], f"{where}{', by amounts of whole nodes: their NUMA zones may hold fewer' if zoned else ''}")
 
 
 def _print_stranded(found: Sequence[Stranded], where: str) -> None:
-    from placer.base.quantity import format_amount
-
     terminal = printing.console()
     terminal.print(f"\nStranded{where}: free, and of no use to any pod of this cluster")
     for each in found:
-        nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
-        text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
-        printing.say([text])
+        where = f"on {counted(len(each.nodes), 'node')}"
+        printing.say([f"  {each.resource} {format_amount(each.resource, each.amount)} {where}: {each.reason}"])
     if not found:
         terminal.print("  nothing")
 
