@@ -14,6 +14,7 @@ from placer.answers.summary import print_findings
 from placer.base.deadline import Deadline, within
 from placer.base.quantity import format_amount
 from placer.base.table import Column, print_tables
+from placer.base.text import short_name
 from placer.base.words import and_list, counted, some
 from placer.cli import flags, printing
 from placer.problem import GroupKey, Instance
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
 NAMED = 3  #: groups that break one rule in one way, by name
+WIDEST = 253  #: characters of a name
 SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 
@@ -72,18 +74,23 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries if wide else filterfalse(_is_sound_pod, entries), key=_badness)
-    sound = len(entries) - len(worst)
+    judged = [each for each in entries if not each.late]
+    worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
+    sound = len(judged) - len(worst)
     shown = worst if wide else worst[:SHOWN]
-    names = Column("group", _names([each.group for each in shown]), text=True, most=48)
+    called = _names([each.group for each in shown])
+    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
+    names = Column("group", cells, text=True, most=most)
     if shown:
         print_tables(terminal, names, _columns(shown))
     if sound:
         breaks = "breaks" if sound == 1 else "break"
         terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
-    late = sum(each.late for each in entries)
-    if late:
-        terminal.print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+    late, every = sum(each.late for each in entries), counted(len(entries), "group")
+    unproved = sum(each.score is None and str(each.standing) == "MATCH" for each in entries)
+    for count, what in ((late, "not judged"), (unproved, "judged, but the best place was not proved")):
+        if count:
+            terminal.print(f"{count:,} of {every}: {what} in time (--time-limit)")
     if len(worst) > len(shown):
         terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
     _print_violations(shown)
@@ -143,14 +150,25 @@ def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]
 _QUALITIES = (("tier", "tier"), ("leaves", "leaves"), ("cost", "network_cost"))
 
 
+def _looked_at(instance: Instance) -> str:
+    pods, nodes = instance.pods.values(), instance.nodes.values()
+    left_out = {
+        "NUMA zones": any(node.numa is not None and node.numa.strict for node in nodes),
+        "rules about other pods": any(pod.neighbours for pod in pods),
+        "host ports": any(pod.host_ports for pod in pods),
+        "queues": any(queue.capability for queue in instance.queues.values()),
+    }
+    fewer = and_list(what for what, counts in left_out.items() if counts)
+    return f", by amounts and node labels ({fewer} may allow fewer pods)" if fewer else ""
+
+
 def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
     if sums is None:
         printing.console().print("The cluster's sums were not counted in time (--time-limit)")
         return
     where = " in the whole cluster" if asked else ""
     _print_stranded(sums[0], where)
-    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
-    _print_largest(sums[1], f"{where}{', by amounts of whole nodes: their NUMA zones may hold fewer' if zoned else ''}")
+    _print_largest(sums[1], f"{where}{_looked_at(instance)}")
 
 
 def _print_stranded(found: Sequence[Stranded], where: str) -> None:

@@ -211,7 +211,7 @@ def _defrag(commands: Any) -> None:
     flags.add_source(parser)
     asking = _add_limits(parser)
     room = asking.add_mutually_exclusive_group(required=True)
-    text = "'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job"
+    text = "'N x PODS x RESOURCES [@ TIER]', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job"
     option(room, "--want", "SHAPE|FILE", text)
     option(room, "--free-domains", "K@TIER", "K HyperNodes of a tier that are to be empty")
     option(asking, "--max-moves", "M", "never move more pods (default: any number)", type=int)

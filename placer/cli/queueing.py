@@ -16,6 +16,7 @@ from placer.answers.progress import Progress
 from placer.answers.solving import solve
 from placer.answers.summary import print_absent, print_findings, print_looked_at
 from placer.answers.summary.queue import (
+    NEVER,
     equal_reasons,
     lone_jobs,
     nothing_waits,
@@ -97,7 +98,7 @@ def with_steps(
     waiting = {key: item for key, item in items.items() if item.reason is not None}
     first = {id(row[0]) for row in equal_reasons(waiting.values())[:FEW]}
     steps = {
-        key: next_step(instance, key, item.reason.code, source, optional=item.admitted)
+        key: next_step(instance, key, item.reason.code, source, optional=item.admitted or item.words in NEVER)
         for key, item in waiting.items()
         if id(item) in first and item.reason is not None
     }

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from placer.answers.document import PlacementDocument, placement_document, stated_bounds, stated_weight_bound, statement
-from placer.answers.reasons import LATE, reasons_beside
+from placer.answers.reasons import in_short, reasons_beside
 from placer.answers.reasons.explanation import Causes
 from placer.arrays import Solution
 from placer.arrays.dense_builder import make_dense
@@ -143,8 +143,8 @@ def _reasons(
         return _stated_reasons(waiting, said)
     if not alone:
         return reasons_beside(outcome.instance, outcome.placement, deadline)
-    found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), {})
-    return {**dict.fromkeys(waiting if deadline.over else (), LATE), **found}
+    found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), dict[GroupKey, Reason]())
+    return found | in_short(outcome.instance, [key for key in waiting if key not in found])
 
 
 def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[GroupKey, Reason]:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from placer.answers.document import GroupPart, PlacementDocument, QueueItem, placement_document
 from placer.answers.summary.queue import print_messages, print_queue, print_steps, queue_items
-from placer.base.text import legible
+from placer.base.text import legible, short_name
 from placer.base.words import (
     amount_digits,
     and_list,
@@ -26,6 +26,7 @@ from placer.base.words import (
     nodes_worth,
     number_word,
     prover_word,
+    some,
     value_word,
 )
 from placer.problem import Finding, Group, GroupKey, Instance, Key
@@ -35,6 +36,9 @@ from placer.problem.group_names import EVERY, Selection
 from placer.problem.outcome import Outcome
 from placer.problem.placement import MAXIMISED, Placement, Violation
 from placer.problem.result import Judged, Result, Termination, Verdict
+
+#: Workloads that are named.
+NAMED = 3
 
 #: Columns of what notebooks show.
 NOTEBOOK_WIDTH = 110
@@ -133,11 +137,18 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
             ("groups admitted", _admitted(document)),
             ("amount placed", _weight(result)),
         ]
+        rows += [("expanded", _expanded(instance))] if instance.expanded else []
         left = placeable(Outcome(instance, result.placement or Placement()))
         if left:
             rows.append(("still fits", still_fits(left)))
         rows += schedulers_rows(instance)
     return rows
+
+
+def _expanded(instance: Instance) -> str:
+    made = instance.expanded
+    of = and_list(some([f"{name} ({count:,})" for name, count in made.items()], NAMED))
+    return f"{counted(sum(made.values()), 'pod')} that placer made from {legible(of)}, which have none yet"
 
 
 def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:
@@ -351,7 +362,8 @@ def _print_admitted(pairs: Sequence[Pair], outcome: Outcome, console: Console, *
         table.add_column(overflow="fold")
     most = len(pairs) if wide else SHOWN
     for group, part in pairs[:most]:
-        table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *_where(outcome, group, part, wide))
+        name = part.name if wide else short_name(part.name)
+        table.add_row(Text(legible(f"{part.namespace}/{name}")), *_where(outcome, group, part, wide))
     console.print(table)
     if len(pairs) > most:
         console.print(f"  ... and {len(pairs) - most:,} more (-o wide lists all, and -o FILE writes them)")
@@ -475,7 +487,12 @@ def stopped(result: Result) -> str:
     told = [j for j in result.objective if is_shown(j) and not _is_all(j, result)]
     provers = list(dict.fromkeys(prover_word(judged.bound.by) for judged in told if judged.bound is not None))
     proved = f", {'proved' if result.verdict is Verdict.OPTIMAL else 'bounds proved'} by {and_list(provers)}"
-    return f"{_end(result)}; found by {result.method}{proved if provers else ''}"
+    found = _FIRST_FIT if result.method == "first-fit" else f"found by {result.method}"
+    return f"{_end(result)}; {found}{proved if provers else ''}"
+
+
+#: In place of a search.
+_FIRST_FIT = "no time was left for a search, and pods were placed by first fit: a longer --time-limit finds more"
 
 
 def _is_all(judged: Judged, result: Result) -> bool:
