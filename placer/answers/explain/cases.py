@@ -195,18 +195,6 @@ class Case:
         """A placement of all that waits; None: a bug."""
         return place(self.instance)
 
-    def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
-        """The same with some bindings carried out and one group waiting."""
-        return replace(self, only=key, before=before, least=None)
-
-    def needing(self, key: GroupKey, count: int) -> Case:
-        """The same, in which a group needs so many pods."""
-        return replace(self, only=None, before=None, least=(key, count))
-
-    def of_scheduler(self, name: str) -> Case:
-        """The same, in which only pods of one scheduler wait."""
-        return Case(self.raws, name, self.lenient)
-
     def changed(self, change: Change) -> Case:
         """The case with a change made; ``BadInstance`` or ``UsageError``: it cannot be."""
         added = from_documents(change.with_, "change", added=True)

@@ -254,7 +254,7 @@ def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline, say:
     """Nothing that runs goes for an optional pod (D4)."""
     there = placed.placement.node_of
     now = sum(key in there for key in group.pending)
-    asking = case.needing(group.key, group.placed_before + now + 1)
+    asking = replace(case, least=(group.key, group.placed_before + now + 1))
     without = {key: node for key, node in there.items() if key not in group.pending}
     beside = Placed(asking.instance, Placement.of(without))
     lone = LoneGroup(asking.instance, group.key, deadline)
@@ -356,7 +356,7 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: S
             before = Placement((*before.bindings, *decision.placement.bindings))
             refused = {}
         else:
-            ask = partial(_later, case.with_only(key, before), lone, decision, share, steps)
+            ask = partial(_later, replace(case, only=key, before=before), lone, decision, share, steps)
             answer = within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
             refused |= {equal[key]: answer} if key in equal else {}
             yield answer

@@ -230,13 +230,9 @@ def _useless(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[s
 
 
 def _codes(answer: Answer) -> dict[str, dict[str, str]]:
-    reasons = {reason.code for reason in answer.result.reasons.values()}
+    used: set[str] = {reason.code for reason in answer.result.reasons.values()}
     if not answer.decided:
-        reasons -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
-    found = {finding.code for finding in answer.result.findings}
-    return _meanings(REASONS.items(), reasons) | _meanings(FINDINGS.items(), found)
-
-
-def _meanings(codes: Iterable[tuple[str, Code]], used: Iterable[str]) -> dict[str, dict[str, str]]:
-    wanted = set(used)
-    return {name: {"meaning": code.meaning, "remedy": code.remedy} for name, code in codes if name in wanted}
+        used -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
+    used |= {finding.code for finding in answer.result.findings}
+    codes: dict[str, Code] = {**REASONS, **FINDINGS}
+    return {name: {"meaning": code.meaning, "remedy": code.remedy} for name, code in codes.items() if name in used}
