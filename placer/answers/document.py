@@ -243,6 +243,10 @@ class QueueItem(_Part, frozen=True, kw_only=True):
     words: str
     next: NextStepPart | None = None
 
+    def with_next(self, step: NextStepPart | None) -> QueueItem:
+        """The same with a next step."""
+        return msgspec.structs.replace(self, next=step)
+
 
 class QueueListDocument(_Part, frozen=True, kw_only=True):
     """Groups that wait or fit now, the most urgent and the oldest first: ``placer queue --json``."""

@@ -78,22 +78,22 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
     sound = len(judged) - len(worst)
     shown = worst if wide else worst[:SHOWN]
-    called = _names([each.group for each in shown])
-    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
-    names = Column("group", cells, text=True, most=most)
     if shown:
-        print_tables(terminal, names, _columns(shown))
+        called = _names([each.group for each in shown])
+        cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
+        print_tables(terminal, Column("group", cells, text=True, most=most), _columns(shown))
+    _print_rest(entries, sound, len(worst) - len(shown))
+    _print_violations(shown)
+
+
+def _print_rest(entries: Sequence[AuditEntry], sound: int, more: int) -> None:
+    terminal = printing.console()
     if sound:
         breaks = "breaks" if sound == 1 else "break"
         terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
-    late, every = sum(each.late for each in entries), counted(len(entries), "group")
-    unproved = sum(each.score is None and str(each.standing) == "MATCH" for each in entries)
-    for count, what in ((late, "not judged"), (unproved, "judged, but the best place was not proved")):
-        if count:
-            terminal.print(f"{count:,} of {every}: {what} in time (--time-limit)")
-    if len(worst) > len(shown):
-        terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
-    _print_violations(shown)
+    _print_late(entries)
+    if more:
+        terminal.print(f"... and {more:,} more, none of them worse (-o wide lists all)")
 
 
 def _print_violations(shown: Sequence[AuditEntry]) -> None:
@@ -103,6 +103,14 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
             broken.setdefault(violation, []).append(name)
     # Lone pods of one workload break what they ask for together.
     printing.say(f"{and_list(some(those, NAMED))}: {violation}" for violation, those in broken.items())
+
+
+def _print_late(entries: Sequence[AuditEntry]) -> None:
+    late, every = sum(each.late for each in entries), counted(len(entries), "group")
+    unproved = sum(each.score is None and str(each.standing) == "MATCH" for each in entries)
+    for count, what in ((late, "not judged"), (unproved, "judged, but the best place was not proved")):
+        if count:
+            printing.console().print(f"{count:,} of {every}: {what} in time (--time-limit)")
 
 
 def _is_sound_pod(entry: AuditEntry) -> bool:

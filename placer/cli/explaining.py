@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.answers.explain.cases import Case, Placed
 from placer.answers.explain.copies import Copies, how_many, with_spares
+from placer.answers.explain.decisions import Correction
 from placer.answers.explain.explanation import (
     Explanation,
     JobAnswer,
@@ -423,12 +424,16 @@ def _causes(found: Explanation) -> Iterator[str]:
     elif not found.corrections:
         yield "  Why was not decided in time (--time-limit)."
     for number, causes in enumerate(found.corrections):
-        several = len(causes) > 1
-        first = f"  Because of {'all of' if several else 'this'}:"
-        yield f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:" if number else first
-        for cause in causes:
-            rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
-            yield f"    {cause.code}{rules}: {cause.message}"
+        yield from _set(number, causes)
+
+
+def _set(number: int, causes: Correction) -> Iterator[str]:
+    several = len(causes) > 1
+    first = f"  Because of {'all of' if several else 'this'}:"
+    yield f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:" if number else first
+    for cause in causes:
+        rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
+        yield f"    {cause.code}{rules}: {cause.message}"
 
 
 def _changes(explained: Explanation, files: Files) -> Iterator[str]:

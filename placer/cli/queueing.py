@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Literal
 
-from msgspec.structs import replace
-
 from placer.answers.document import CostItem, CostListDocument, QueueItem, QueueListDocument
 from placer.answers.explain.prices import FEW, next_step, priced
 from placer.answers.progress import Progress
@@ -103,7 +101,7 @@ def with_steps(
         if id(item) in first and item.reason is not None
     }
     found = steps if deadline is None else priced(instance, steps.items(), deadline, say)
-    return [replace(item, next=found.get(key)) for key, item in items.items()]
+    return [item.with_next(found.get(key)) for key, item in items.items()]
 
 
 def _show_costs(options: argparse.Namespace, instance: Instance, budget: NamespaceBudget | None) -> None:

@@ -204,8 +204,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         **_decision(done),
         "planned": sum(len(batch.bindings) for batch in bound.plan.batches),
         "bound": sum(len(gang.bound) for gang in bound.gangs),
-        "released": sum(bind.by_release for gang in bound.gangs for bind in gang.bound),
-        "unbound": _some({bind.pod: bind.node for gang in bound.gangs for bind in gang.waiting}),
+        **_released(done),
         **_gangs(done),
         "unseen": [str(gang.key) for gang in bound.unseen[:SHOWN]],
         "overfull": [str(each) for each in bound.overfull],
@@ -227,6 +226,13 @@ def _summary(done: Pass) -> dict[str, Any]:
         "saved": report.saved,
         "notSaved": report.not_saved,
         "seconds": done.seconds,
+    }
+
+
+def _released(done: Pass) -> dict[str, Any]:
+    return {
+        "released": sum(bind.by_release for gang in done.bound.gangs for bind in gang.bound),
+        "unbound": _some({bind.pod: bind.node for gang in done.bound.gangs for bind in gang.waiting}),
     }
 
 

@@ -52,13 +52,17 @@ def run_solve(options: argparse.Namespace) -> int:
         raise NothingFound(result.nothing_found)
     if options.bindings:
         printing.write(bindings_document(result.placement), options.bindings)
-    # Where nothing is written people are not told of versions: to find them takes longer than to decide little.
-    document = placement_document(result, None if options.output or options.json else {})
+    document = placement_document(result, _no_versions(options))
     if options.output:
         printing.write(document.as_dict(), options.output)
     if "-" not in (options.output, options.bindings):  # else standard output has its one document
         _show(result, document, options)
     return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else flags.OK
+
+
+def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
+    """None where they are written; people are not told, and to find them takes longer than to decide little."""
+    return None if options.output or options.json else {}
 
 
 def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:

@@ -8,7 +8,8 @@ from placer.answers.explain import cluster_changes
 from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case, Change
 from placer.answers.explain.explanation import explain, find_groups
-from placer.answers.explain.tried_changes import Question, TriedChange
+from placer.answers.explain.question import Question
+from placer.answers.explain.tried_changes import TriedChange
 from placer.base.deadline import Deadline
 from placer.kube.manifests import from_documents
 from tests.support import Document, node, pod, pod_group

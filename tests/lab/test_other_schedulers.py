@@ -10,7 +10,7 @@ import pytest
 
 from placer.answers.explain.cases import Case, Placed
 from placer.answers.explain.explanation import Explanation, find_groups
-from placer.answers.explain.tried_changes import Say
+from placer.answers.explain.question import Say
 from placer.base.deadline import Deadline
 from placer.cli import main
 from placer.kube.manifests import from_documents

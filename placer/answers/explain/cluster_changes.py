@@ -21,7 +21,7 @@ from placer.problem.queues import NAMESPACES
 from placer.problem.what_if import with_pods, without
 
 if TYPE_CHECKING:
-    from placer.answers.explain.tried_changes import Question
+    from placer.answers.explain.question import Question
     from placer.problem import Instance
     from placer.problem.result import Result
 

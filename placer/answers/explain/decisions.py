@@ -5,10 +5,10 @@ With all causes of a smallest set lifted the group fits, with any one of them ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import combinations
 
 from placer.answers.explain.lifts import LIFTED, RULES_OF, lift_causes, lift_causes_in_arrays, rules_of
 from placer.answers.reasons.cause import Cause, not_offered, plural, shape_text
@@ -277,16 +277,22 @@ def corrections(group: LoneGroup) -> list[Correction] | None:
     if group.confirmed().fits is not False:
         return None
     found: list[frozenset[str]] = []
-    by_size = (combinations(group.codes, size) for size in range(1, len(group.codes) + 1))
-    for codes in map(frozenset, chain.from_iterable(by_size)):
+    for codes in _by_size(group.codes):
         if group.deadline.over or _enough(found, codes):
             break
-        if any(one <= codes for one in found) or not group.fits(codes).fits:
-            continue
-        if all(group.confirmed(codes - {code}).fits is False for code in codes):
+        if not any(one <= codes for one in found) and _is_smallest(group, codes):
             found.append(codes)
     found.sort(key=lambda codes: (len(codes), -_named(group, codes)))
     return [_correction(group, codes) for codes in found] or None
+
+
+def _by_size(codes: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    for size in range(1, len(codes) + 1):
+        yield from map(frozenset, combinations(codes, size))
+
+
+def _is_smallest(group: LoneGroup, codes: frozenset[str]) -> bool:
+    return group.fits(codes).fits is True and all(group.confirmed(codes - {code}).fits is False for code in codes)
 
 
 def _enough(found: list[frozenset[str]], codes: frozenset[str]) -> bool:

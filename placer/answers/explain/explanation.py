@@ -12,7 +12,8 @@ from typing import Any
 from placer.answers.explain.cases import Case, Gated, Placed, place_by_search
 from placer.answers.explain.decisions import Correction, Decision, GroupCause, LoneGroup, corrections, named_nodes
 from placer.answers.explain.lifts import RULES_OF, rules_of
-from placer.answers.explain.tried_changes import Question, Say, TriedChange, changes, numbered, silent
+from placer.answers.explain.question import Question, Say, numbered, silent
+from placer.answers.explain.tried_changes import TriedChange, changes
 from placer.answers.reasons import LATE, reasons_beside
 from placer.answers.reasons.cause import plural
 from placer.arrays.dense_builder import make_dense

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.answers.explain.cases import Change
-from placer.answers.explain.node_changes import few_nodes, label_change
 from placer.answers.reasons.cause import plural
 from placer.base.words import and_list
 from placer.problem import Dependency, Group, Instance, Key, NetworkTopology, Pod
@@ -20,7 +19,7 @@ from placer.problem.neighbour_demand import DOMAIN_ANNOTATIONS
 from placer.problem.neighbours import DomainUnit, Neighbours
 
 if TYPE_CHECKING:
-    from placer.answers.explain.tried_changes import Question
+    from placer.answers.explain.question import Question
 
 
 #: How much these changes disturb, the least first.
@@ -130,9 +129,12 @@ def corrected(question: Question) -> Iterator[Change]:
     asking = [pod for pod in question.pods if pod.unsupported]
     fields = sorted({_field(text) for pod in asking for text in pod.unsupported})
     if asking and all(fields):
-        asked = {pod.key: sorted({*map(_field, pod.unsupported)}) for pod in asking}
-        edits = tuple(f"pod/{key.namespace}/{key.name}:{field}=" for key, those in asked.items() for field in those)
+        edits = tuple(edit for pod in asking for edit in _without_fields(pod))
         yield Change(f"do without {', '.join(fields)}{MADE_AGAIN}", (MEMBERS, len(edits)), set_=edits)
+
+
+def _without_fields(pod: Pod) -> list[str]:
+    return [f"pod/{pod.namespace}/{pod.name}:{field}=" for field in sorted({_field(text) for text in pod.unsupported})]
 
 
 def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
@@ -268,23 +270,7 @@ def _less_urgent(question: Question, priority: int) -> list[Key]:
     return [key for key in pods if question.instance.pods[key].unit_priority < priority]
 
 
-VALUES = 16
-
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-
-def labelled_domains(question: Question) -> Iterator[Change]:
-    """Nodes without a topology key that become part of a domain: one that is there, else a new one."""
-    for key in question.topology_keys():
-        nodes = question.instance.nodes
-        bare = [node for node in nodes.values() if key not in node.labels]
-        values = sorted({node.labels[key] for node in nodes.values() if key in node.labels})[:VALUES]
-        for value in [*values, f"{key.rsplit('/', 1)[-1]}-new"] if bare else ():
-            opened = {node.name: replace(node, labels={**node.labels, key: value}) for node in bare}
-            chosen = few_nodes(question, opened)
-            if chosen:
-                yield label_change(question, chosen, opened)
-                break
 
 
 def looser_neighbours(question: Question) -> Iterator[Change]:
@@ -331,10 +317,12 @@ def _not_alone(question: Question) -> Iterator[Change]:
     wide = _with_units(question, lambda unit: _is_of_group(question, unit))
     if edits and question.fits(wide):
         units = {unit for pod in question.pods for unit in pod.neighbours.units if not _is_of_group(question, unit)}
-        keys = ((unit.topology_key, unit.exclusive) for unit in units)
-        words = {f"a domain of {key} of its own" if alone else f"one domain of {key}" for key, alone in keys}
-        said = f"do not ask for {and_list(sorted(words))}{MADE_AGAIN}"
+        said = f"do not ask for {and_list(sorted(set(map(_domain_words, units))))}{MADE_AGAIN}"
         yield Change(said, (CALLS, len(edits)), set_=tuple(edits))
+
+
+def _domain_words(unit: DomainUnit) -> str:
+    return f"a domain of {unit.topology_key} of its own" if unit.exclusive else f"one domain of {unit.topology_key}"
 
 
 def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Instance:

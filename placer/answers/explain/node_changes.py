@@ -23,7 +23,7 @@ from placer.problem.nodes import Term
 from placer.problem.what_if import with_free_zones
 
 if TYPE_CHECKING:
-    from placer.answers.explain.tried_changes import Question
+    from placer.answers.explain.question import Question
 
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
@@ -42,13 +42,15 @@ TEMPLATES = 8
 
 MOST_ADDED = 4096
 
+VALUES = 16
+
 
 def freed_nodes(question: Question) -> Iterator[Change]:
     """Nodes closed to the group: cordoned, tainted, or without a label."""
     found = False
     for rank, way in _WAYS.items():
         opened = _opened(question, way)
-        chosen = few_nodes(question, opened)
+        chosen = _few_nodes(question, opened)
         found |= bool(chosen)
         if chosen:
             yield _WORDS[rank](question, chosen, opened)
@@ -60,7 +62,7 @@ def freed_nodes(question: Question) -> Iterator[Change]:
 
 def _freed_in_several_ways(question: Question) -> Iterator[Change]:
     opened = _opened(question, _in_all_ways)
-    chosen = few_nodes(question, opened)
+    chosen = _few_nodes(question, opened)
     there = question.instance.nodes
     made = []
     for rank, field in _FIELDS.items():
@@ -152,8 +154,8 @@ def _opened(question: Question, way: _Way) -> dict[str, Node]:
     return found
 
 
-def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
-    """Few of the nodes that let the group in: used ones that it needs."""
+def _few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
+    """Used ones that it needs."""
     decision = question.decide(_with_nodes(question.instance, opened)) if opened else None
     if decision is None or decision.placement is None:
         return ()
@@ -210,8 +212,7 @@ def _with_tolerations(question: Question, pod: Pod, taints: Sequence[Taint]) -> 
     return f"{words}.tolerations={json.dumps([*(spec.get('tolerations') or ()), *more])}"
 
 
-def label_change(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
-    """Labels that some nodes get, by name and as they would be."""
+def _label(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
     edits, said = [], set()
     for name in names:
         old = question.instance.nodes[name].labels
@@ -227,7 +228,21 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
     return Change(message, (LAST if place else LABEL, len(names)), set_=tuple(edits))
 
 
-_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: label_change}
+_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: _label}
+
+
+def labelled_domains(question: Question) -> Iterator[Change]:
+    """Nodes without a topology key that become part of a domain: one that is there, else a new one."""
+    for key in question.topology_keys():
+        nodes = question.instance.nodes
+        bare = [node for node in nodes.values() if key not in node.labels]
+        values = sorted({node.labels[key] for node in nodes.values() if key in node.labels})[:VALUES]
+        for value in [*values, f"{key.rsplit('/', 1)[-1]}-new"] if bare else ():
+            opened = {node.name: replace(node, labels={**node.labels, key: value}) for node in bare}
+            chosen = _few_nodes(question, opened)
+            if chosen:
+                yield _label(question, chosen, opened)
+                break
 
 
 # ---------------------------------------------------------------------------------------------------------- more nodes

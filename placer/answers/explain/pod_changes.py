@@ -19,7 +19,7 @@ from placer.problem import Node, Pod
 from placer.problem.nodes import Requirement
 
 if TYPE_CHECKING:
-    from placer.answers.explain.tried_changes import Question
+    from placer.answers.explain.question import Question
 
 #: Cuts of requests, and sets of fields, that are tried; the least first.
 TRIED = 12
@@ -116,8 +116,7 @@ def _requests(question: Question, pod: Pod, cut: Amounts) -> list[str]:
     for name, amount in cut:
         parts = _smaller_parts(spec, name, pod.requests[name], amount)
         for path, resources, left in parts:
-            stating = (field for field in ("requests", "limits") if name in (resources.get(field) or {}))
-            edits += [f"{words}.{path}.resources.{field}[{name}]={left}" for field in stating]
+            edits += [f"{words}.{path}.resources.{field}[{name}]={left}" for field in _stating(resources, name)]
         if not parts:
             return []
     return edits
@@ -175,6 +174,10 @@ def _step(name: str, amount: int) -> int:
     """Whole cores, since only these are pinned, and bytes in their unit."""
     step = 1000 if name == CPU else 1 << 20 if is_bytes(name) else 1
     return step if amount % step == 0 else 1
+
+
+def _stating(resources: Mapping[str, Any], name: str) -> list[str]:
+    return [field for field in ("requests", "limits") if name in (resources.get(field) or {})]
 
 
 def _amount(resources: Mapping[str, Any], name: str) -> int:

@@ -36,14 +36,17 @@ def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps
 
 def _steps(dense: Dense, gang: DenseGroup, placed: Counter[int]) -> Iterator[tuple[dict[int, int], int]]:
     now = {index: placed[index] for index in gang.classes}
-    parts = ((sub, dense.sub_groups[sub]) for sub in gang.sub_groups)
-    new = [sub for sub, part in parts if part.short > 0 and not any(placed[index] for index in part.classes)]
+    new = [sub for sub in gang.sub_groups if _is_new(dense.sub_groups[sub], placed)]
     for sub in new:
         part = dense.sub_groups[sub]
         yield now | {index: dense.classes[index].size for index in part.classes}, part.short
     for index in gang.classes:
         if placed[index] < dense.classes[index].size and dense.classes[index].sub_group not in new:
             yield now | {index: placed[index] + 1}, 1
+
+
+def _is_new(part: DenseSubGroup, placed: Counter[int]) -> bool:
+    return part.short > 0 and not any(placed[index] for index in part.classes)
 
 
 def _copies(classes: Iterable[int], at: Mapping[int, int]) -> tuple[int, ...]:

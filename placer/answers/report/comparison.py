@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from placer.answers.report.inputs import ComparedRow
@@ -87,15 +87,27 @@ def _fates(row: ComparedRow) -> _Fates:
 
 
 def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int]) -> dict[str, Any]:
-    names = dict.fromkeys(name for _, column in fates for name in column)
-    table = {name: [column.get(name) for _, column in fates] for name in names}
+    table = _table([column for _, column in fates])
     differing = [name for name, row in table.items() if len(set(row)) > 1]
-    differing.sort(key=lambda name: len({fate and fate[:2] for fate in table[name]}) == 1)  # numbers first
+    differing.sort(key=lambda name: not _differs_in_number(table[name]))
     index = {(key.kind, key.namespace, key.name): number for key, number in numbers.items()}
     return {
         "columns": [policy for policy, _ in fates],
         "compared": len(table),
         "names": [f"{namespace}/{name}" for _, namespace, name in differing],
         "index": [index.get(name, -1) for name in differing],
-        "fates": [[fate and list(fate) for fate in table[name]] for name in differing],
+        "fates": [list(map(_plain, table[name])) for name in differing],
     }
+
+
+def _plain(fate: _Fate | None) -> list[Any] | None:
+    return fate and list(fate)
+
+
+def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:
+    names = dict.fromkeys(name for column in columns for name in column)
+    return {name: [column.get(name) for column in columns] for name in names}
+
+
+def _differs_in_number(row: Iterable[_Fate | None]) -> bool:
+    return len({fate and fate[:2] for fate in row}) > 1

@@ -234,5 +234,5 @@ def _codes(answer: Answer) -> dict[str, dict[str, str]]:
     if not answer.decided:
         used -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
     used |= {finding.code for finding in answer.result.findings}
-    codes: dict[str, Code] = {**REASONS, **FINDINGS}
-    return {name: {"meaning": code.meaning, "remedy": code.remedy} for name, code in codes.items() if name in used}
+    codes: list[tuple[str, Code]] = [*REASONS.items(), *FINDINGS.items()]
+    return {name: {"meaning": code.meaning, "remedy": code.remedy} for name, code in codes if name in used}

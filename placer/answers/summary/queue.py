@@ -87,8 +87,7 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         why = ReasonPart(code=reason.code, message=reason.message)
         words = _waiting_words(outcome.before, group, reason, len(new))
     else:
-        nodes = {outcome.new[key] for key in new}
-        why, words = None, f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
+        why, words = None, _placed_words({outcome.new[key] for key in new})
     return QueueItem(
         namespace=group.key.namespace,
         name=group.key.name,
@@ -96,13 +95,25 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         priority=group.priority,
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
-        gpus=sum(gpus_in(outcome.before.pods[key].requests) for key in left or new),
-        creation_timestamp=f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}" if since else None,
+        gpus=_gpus(outcome, left or new),
+        creation_timestamp=_time(since),
         age=duration(now - since) if since else None,
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
         reason=why,
         words=words,
     )
+
+
+def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
+    return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
+
+
+def _time(since: float) -> str | None:
+    return f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}" if since else None
+
+
+def _placed_words(nodes: set[str]) -> str:
+    return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
 
 
 def _waiting_words(instance: Instance, group: Group, reason: Reason, placed: int) -> str:
@@ -206,8 +217,7 @@ def _cells(line: QueueLine, now: float, *, whole: bool) -> tuple[str, ...]:
     """Its columns; ``whole``: UUIDs are not shortened."""
     first, several = line[0], len(line) > 1
     name = first.name if whole else short_name(first.name)
-    noun = "single pod" if {item.kind for item in line} == {"Pod"} else "group"
-    said = f"{counted(len(line), noun)} of priority {first.priority}: {_kind(first)}"
+    said = f"{counted(len(line), _noun(line))} of priority {first.priority}: {_kind(first)}"
     return (
         _common([item.namespace for item in line]),
         f"{name} +{len(line) - 1:,}" if several else name,
@@ -218,6 +228,10 @@ def _cells(line: QueueLine, now: float, *, whole: bool) -> tuple[str, ...]:
         _age(first, now),
         said if several else first.words,
     )
+
+
+def _noun(line: QueueLine) -> str:
+    return "single pod" if {item.kind for item in line} == {"Pod"} else "group"
 
 
 def _common(words: Sequence[str]) -> str:
