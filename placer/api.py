@@ -308,11 +308,7 @@ def score(instance: Instance, placement: Placed, *, disturbing: bool = False) ->
 
 
 def explain(
-    instance: Instance,
-    group: str | GroupKey | None = None,
-    *,
-    time_limit: Seconds | None = 60.0,
-    display: bool = False,
+    instance: Instance, group: str | GroupKey | None = None, *, time_limit: Seconds | None = 60.0, display: bool = False
 ) -> list[Explanation]:
     """Say why groups wait, and which changes would admit them.
 

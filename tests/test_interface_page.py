@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from placer.answers.audit.groups import AuditEntry, Quality, Standing
-from placer.answers.explain.explanation import Explanation
-from placer.answers.explain.jobs import JobAnswer, JobFits
+from placer.answers.explain.explanation import Explanation, JobAnswer, JobFits
 from placer.base import errors
 from placer.base.codes import FINDINGS, REASONS
 from placer.base.errors import ClusterError, NothingFound, PlacerError, UsageError

@@ -322,11 +322,8 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
         ],
         **_asked(placement),
         **_disturbed(disruption),
-        findings=[FindingPart(code=f.code, object=f.object, message=f.message) for f in result.findings],
-        trace=[
-            TracePart(seconds=p.seconds, phase=p.phase, values=list(p.values), bounds=list(p.bounds))
-            for p in result.trace
-        ],
+        findings=msgspec.convert(result.findings, list[FindingPart], from_attributes=True),
+        trace=msgspec.convert(result.trace, list[TracePart], from_attributes=True),
         seconds=SecondsPart(**result.seconds),
         versions=_versions() if versions is None else dict(versions),
     )

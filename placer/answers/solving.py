@@ -377,12 +377,10 @@ class _SolveCall:
         return 0.1 + ENDING * (time.monotonic() - start) + reasoning + aging
 
     def _proved(self, incumbent: Incumbent) -> bool:
-        values = (Value(name, value, priority) for (name, priority), value in self._named(incumbent))
-        objective, _ = judge(tuple(values), incumbent.bounds())
+        named = zip(self.dense.criteria, incumbent.values, strict=True)
+        values = tuple(Value(name, value, priority) for (name, priority), value in named)
+        objective, _ = judge(values, incumbent.bounds())
         return all(judged.met for judged in objective)
-
-    def _named(self, incumbent: Incumbent) -> list[tuple[tuple[str, int | None], int]]:
-        return list(zip(self.dense.criteria, incumbent.values, strict=True))
 
     def complete(self, incumbent: Incumbent) -> None:
         from placer.search.greedy.multi_start import complete

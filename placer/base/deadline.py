@@ -76,6 +76,10 @@ class Deadline:
         """When a share of the time that is left has passed."""
         return Deadline.within(self.left * share if self.at < math.inf else None)
 
+    def at_most(self, seconds: float) -> Deadline:
+        """So many seconds from now, no later than this."""
+        return Deadline(min(self.at, time.monotonic() + seconds))
+
     def not_before(self, seconds: float) -> Deadline:
         """At least so many seconds from now."""
         return Deadline(max(self.at, time.monotonic() + seconds))

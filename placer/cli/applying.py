@@ -6,13 +6,11 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from placer.base.deadline import duration
 from placer.base.errors import ClusterError, UsageError
 from placer.base.words import and_list, counted, some
 from placer.cli import flags, printing
+from placer.cli.pass_flags import lease_of
 from placer.cli.signals import StopSignals
-from placer.cli.snapshotting import add_lease, lease_of
-from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
     from placer.passes.cluster.planning.disruption_plan import DisruptionReport
@@ -21,25 +19,6 @@ if TYPE_CHECKING:
 
 #: Pods that are named of those that were not gone, or not bound again.
 SHOWN = 10
-
-
-def add_apply(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of carrying a plan out."""
-    group = parser.add_argument_group("carrying the plan out")
-    group.add_argument(
-        "--apply",
-        action="store_true",
-        help="evict and bind as the plan says, after showing it; of --scheduler-name alone (default placer)",
-    )
-    group.add_argument(
-        "--gone-within",
-        type=duration,
-        default=300.0,
-        metavar="DURATION",
-        help="how long evicted pods may take to be gone, and controllers to make moved ones again (default 300)",
-    )
-    OPTIONS["cool_down"].add_to(group)
-    add_lease(group)
 
 
 def check_apply(options: argparse.Namespace) -> None:

@@ -9,17 +9,21 @@ from itertools import filterfalse
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from placer.answers.audit.groups import AuditEntry, Quality, Standing, audit
+from placer.answers.audit.sums import LargestGang, largest_gangs
+from placer.answers.summary import print_findings
+from placer.base.deadline import Deadline, within
+from placer.base.quantity import format_amount
 from placer.base.table import Column, print_tables
 from placer.base.text import short_name
 from placer.base.words import and_list, counted, some
 from placer.cli import flags, printing
+from placer.problem import GroupKey, Instance
+from placer.problem.findings import counted as first_of
+from placer.problem.group_names import full_name
+from placer.problem.stranding import Stranded, stranded
 
 if TYPE_CHECKING:
-    from placer.answers.audit.groups import AuditEntry, Quality
-    from placer.answers.audit.sums import LargestGang
-    from placer.problem import GroupKey, Instance
-    from placer.problem.stranding import Stranded
-
     Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
 
 VIOLATES = 1  #: exit code where something that runs breaks a rule
@@ -29,27 +33,8 @@ WIDEST = 253  #: characters of a name
 SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 
-def add_audit(commands: Any) -> None:
-    """Add ``audit`` and its flags."""
-    parser = flags.add_command(
-        commands, "audit", "judge running groups: broken rules, and the best possible place", _audit
-    )
-    flags.add_source(parser)
-    flags.add_asking(parser)
-    flags.add_time_limit(parser)
-    parser.add_argument(
-        "--sums", action="store_true", help="only the cluster's sums: stranded resources, groups that still fit"
-    )
-    flags.add_what_if(parser)
-
-
-def _audit(options: argparse.Namespace) -> int:
-    from placer.answers.audit.groups import Standing, audit
-    from placer.answers.audit.sums import largest_gangs
-    from placer.answers.summary import print_findings
-    from placer.base.deadline import Deadline, within
-    from placer.problem.stranding import stranded
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``audit``."""
     flags.check_limit(options)
     paths = flags.source(options)
     deadline = Deadline(options.began + options.time_limit)
@@ -94,21 +79,22 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
     sound = 0 if wide else sum(map(_is_sound_pod, entries))
     shown = worst if wide else worst[:SHOWN]
-    _print_table(shown, wide=wide)
+    if shown:
+        called = _names([each.group for each in shown])
+        cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
+        print_tables(terminal, Column("group", cells, text=True, most=most), _columns(shown))
+    _print_rest(entries, sound, len(worst) - len(shown))
+    _print_violations(shown)
+
+
+def _print_rest(entries: Sequence[AuditEntry], sound: int, more: int) -> None:
+    terminal = printing.console()
     if sound:
         breaks = "breaks" if sound == 1 else "break"
         terminal.print(f"{counted(sound, 'single pod')} {breaks} nothing and cannot be nearer (-o wide lists all)")
     _print_late(entries)
-    if len(worst) > len(shown):
-        terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (-o wide lists all)")
-    _print_violations(shown)
-
-
-def _print_table(shown: Sequence[AuditEntry], *, wide: bool) -> None:
-    called = _names([each.group for each in shown])
-    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
-    if shown:
-        print_tables(printing.console(), Column("group", cells, text=True, most=most), _columns(shown))
+    if more:
+        terminal.print(f"... and {more:,} more, none of them worse (-o wide lists all)")
 
 
 def _print_violations(shown: Sequence[AuditEntry]) -> None:
@@ -121,8 +107,7 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
-    every = counted(len(entries), "group")
-    late = sum(each.late for each in entries)
+    late, every = sum(each.late for each in entries), counted(len(entries), "group")
     unproved = sum(each.score is None and str(each.standing) == "MATCH" for each in entries)
     for count, what in ((late, "not judged"), (unproved, "judged, but the best place was not proved")):
         if count:
@@ -135,23 +120,19 @@ def _is_sound_pod(entry: AuditEntry) -> bool:
 
 
 def _names(groups: Sequence[GroupKey], short: Callable[[GroupKey], str] | None = None) -> list[str]:
-    from placer.problem.group_names import full_name
-
     names = [f"{each.namespace}/{each.name}" if short is None else short(each) for each in groups]
     counts = Counter(names)
     return [full_name(key) if counts[name] > 1 else name for name, key in zip(names, groups, strict=True)]
 
 
 def _print_lost(instance: Instance) -> None:
-    from placer.problem.findings import counted
-
     if not instance.nodes:
         printing.console().print("The instance has no Node, so running groups cannot be judged.")
         return
     lost = {f"Node {pod.node}" for pod in instance.pods.values() if pod.state.on_node and pod.node}
     lost -= {f"Node {name}" for name in instance.nodes}
     if lost:
-        printing.say([f"{counted(lost)}: not in the instance, so that pods there are not judged"])
+        printing.say([f"{first_of(lost)}: not in the instance, so that pods there are not judged"])
 
 
 def _badness(entry: AuditEntry) -> tuple[bool, float]:
@@ -168,17 +149,14 @@ def _columns(entries: Sequence[AuditEntry]) -> list[Column]:
 def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]:
     columns = []
     for word, name in _QUALITIES:
-        cells = [_number(None if it is None else getattr(it, name)) for it in those]
+        values = (None if it is None else getattr(it, name) for it in those)
+        cells = ["-" if value is None else f"{value:,}" for value in values]
         if {*cells} != {"-"}:  # a cluster without HyperNodes has no tiers, one without AppGroups no costs
             columns.append(Column(f"{head}{word}", cells))
     return columns
 
 
 _QUALITIES = (("tier", "tier"), ("leaves", "leaves"), ("cost", "network_cost"))
-
-
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
 
 
 def _looked_at(instance: Instance) -> str:
@@ -203,14 +181,11 @@ def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:
 
 
 def _print_stranded(found: Sequence[Stranded], where: str) -> None:
-    from placer.base.quantity import format_amount
-
     terminal = printing.console()
     terminal.print(f"\nStranded{where}: free, and of no use to any pod of this cluster")
     for each in found:
-        nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
-        text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
-        printing.say([text])
+        where = f"on {counted(len(each.nodes), 'node')}"
+        printing.say([f"  {each.resource} {format_amount(each.resource, each.amount)} {where}: {each.reason}"])
     if not found:
         terminal.print("  nothing")
 

@@ -5,30 +5,22 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
 
 from placer.base.errors import ClusterError, StrictFindings
 from placer.base.table import Column, print_tables
+from placer.base.text import legible
 from placer.cli import flags, printing
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options
-
-if TYPE_CHECKING:
-    from placer.passes.preflight import CheckResult, CheckState
+from placer.cli.pass_flags import configured, pass_options
+from placer.passes.cluster import Client
+from placer.passes.preflight import CheckResult, CheckState, check_cluster
 
 #: Columns that the table takes at most: as many as every terminal has.
 WIDTH = 80
 
 
-def add_check(commands: Any) -> None:
-    """Add ``check`` and the flags of passes."""
-    parser = flags.add_command(commands, "check", "check that this cluster and these rights suffice for passes", _check)
-    add_pass_flags(parser)
-
-
-def _check(options: argparse.Namespace) -> int:
-    from placer.passes.cluster import Client
-    from placer.passes.preflight import CheckState, check_cluster
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``check``."""
     options = configured(options)
     asked = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
@@ -48,15 +40,11 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _worst(results: Iterable[CheckResult]) -> CheckState:
-    from placer.passes.preflight import CheckState
-
     order = list(CheckState)
     return max((each.state for each in results), key=order.index)
 
 
 def _print(results: Sequence[CheckResult]) -> None:
-    from placer.passes.preflight import CheckState
-
     terminal = printing.console()
     width = min(WIDTH, terminal.width)
     rows = [(check, list(those)) for check, those in groupby(results, key=lambda each: each.check)]
@@ -73,8 +61,6 @@ def _print(results: Sequence[CheckResult]) -> None:
 
 
 def _in_short(results: Sequence[CheckResult]) -> str:
-    from placer.passes.preflight import CheckState
-
     if len(results) == 1:
         return f"{results[0].object}: {results[0].found}"
     good = sum(each.state is CheckState.OK for each in results)
@@ -82,8 +68,4 @@ def _in_short(results: Sequence[CheckResult]) -> str:
 
 
 def _indented(text: str, width: int) -> str:
-    from textwrap import fill
-
-    from placer.base.text import legible
-
     return fill(legible(text), width, initial_indent="  ", subsequent_indent=" " * 12, break_on_hyphens=False)

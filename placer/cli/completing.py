@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from placer.base.errors import UsageError
 from placer.cli import flags, printing
-
-SHELLS = ("bash", "zsh", "fish")
-
-TEXT = """Print the script by which a shell completes commands, options, choices, policies and files. For bash put
-`eval "$(placer completion bash)"` into ~/.bashrc; for zsh put `eval "$(placer completion zsh)"` into ~/.zshrc, after
-compinit; for fish run `placer completion fish > ~/.config/fish/completions/placer.fish`."""
+from placer.cli.commands import COMMANDS
+from placer.cli.parser import leaves
 
 Completer = Callable[..., Any]
 
 
-def add_completion(commands: Any) -> None:
-    """Add ``completion`` and its flags."""
-    parser = flags.add_command(
-        commands, "completion", "print the script by which a shell completes commands", _completion
-    )
-    parser.description = TEXT
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-
-
-def _completion(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``completion``."""
     from argcomplete.shell_integration import shellcode
 
     if options.json:
@@ -48,41 +36,27 @@ def complete(parser: argparse.ArgumentParser) -> None:
         return
     import argcomplete
 
-    for each in _tree(parser):
+    for each in leaves(parser):
         for action in each._actions:
             if action.choices is None and action.nargs != 0:
                 action.completer = _completer(action)  # type: ignore[attr-defined]  # where argcomplete looks for it
     argcomplete.autocomplete(parser, always_complete_options=False)
 
 
-def _tree(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
-                yield from _tree(each)
-
-
 def _completer(action: argparse.Action) -> Completer:
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
-    word = str(action.metavar)
     objects = FilesCompleter([ending.removeprefix(".") for ending in printing.ENDINGS])
-    if word in ("INSTANCE", "PLACEMENT") or action.dest == "with_":
-        return objects
-    if word == "FAMILY|INSTANCE":
-        return _or_files(_families, objects)
-    if word == "FILE":
-        return FilesCompleter()
-    if word == "FILE|FORMAT":
-        return _or_files(lambda: printing.FORMATS, FilesCompleter())
-    if action.dest == "words":
-        return _commands
-    if word == "FOLDER":
-        return DirectoriesCompleter()
-    if action.dest == "policies":
-        return _policies(objects)
-    return _nothing
+    known: dict[str, Completer] = {
+        **dict.fromkeys(("INSTANCE", "PLACEMENT", "with_"), objects),
+        "FAMILY|INSTANCE": _or_files(_families, objects),
+        "FILE": FilesCompleter(),
+        "FILE|FORMAT": _or_files(lambda: printing.FORMATS, FilesCompleter()),
+        "FOLDER": DirectoriesCompleter(),
+        "words": _or_files(lambda: COMMANDS, _nothing),
+        "policies": _policies(objects),
+    }
+    return known.get(action.dest) or known.get(str(action.metavar), _nothing)
 
 
 def _families() -> Iterable[str]:
@@ -98,13 +72,7 @@ def _or_files(names: Callable[[], Iterable[str]], files: Completer) -> Completer
     return complete
 
 
-def _commands(prefix: str, **_: Any) -> list[str]:
-    from placer.cli.help_texts import GROUPS
-
-    return [name for names in GROUPS.values() for name in names if name.startswith(prefix)]
-
-
-def _nothing(**_: Any) -> list[str]:
+def _nothing(*_: Any, **__: Any) -> list[str]:
     """Complete nothing: a number, or a name of the user's own. (A SuppressCompleter would hide the option, too.)"""
     return []
 

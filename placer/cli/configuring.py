@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
 from placer.base.table import Column, print_tables
 from placer.cli import flags, printing
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
+from placer.cli.pass_flags import configured, pass_options, values_of_keys
 
 
-def add_config(commands: Any) -> None:
-    """Add ``config`` and the flags of ``run``."""
-    parser = flags.add_command(
-        commands, "config", "print the options that hold for a pass, and where each is from", _config
-    )
-    add_pass_flags(parser)
-
-
-def _config(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``config``."""
     options = configured(options)
     pass_options(options)
     origins, values = options.origins, values_of_keys(options)
@@ -34,7 +26,7 @@ def _config(options: argparse.Namespace) -> int:
     names = Column("key", list(values))
     columns = [
         Column("value", [_shown(value) for value in values.values()], text=True, most=40),
-        Column("from", [_from(each.source, each.name) for each in origins.values()], text=True, most=60),
+        Column("from", [str(each) for each in origins.values()], text=True, most=60),
     ]
     print_tables(terminal, names, columns)
     return flags.OK
@@ -42,7 +34,3 @@ def _config(options: argparse.Namespace) -> int:
 
 def _shown(value: object) -> str:
     return "-" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _from(source: str, name: str) -> str:
-    return source if source == "default" else f"{source} {name}"

@@ -12,27 +12,47 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.answers.explain.cases import Case, Placed
+from placer.answers.explain.copies import Copies, how_many, with_spares
+from placer.answers.explain.decisions import Correction
+from placer.answers.explain.explanation import (
+    Explanation,
+    JobAnswer,
+    JobFits,
+    as_things_stand,
+    equal_pods,
+    explain,
+    explain_job,
+    find_groups,
+    gates_words,
+    job_groups,
+    reasons_of,
+    waiting,
+)
+from placer.answers.explain.prices import FEW
+from placer.answers.explain.tried_changes import TriedChange
+from placer.answers.progress import Progress
+from placer.answers.summary import print_absent, print_findings
+from placer.answers.summary.queue import nothing_waits, print_queue, print_steps, queue_items
+from placer.base.deadline import Deadline, within
 from placer.base.errors import UsageError
 from placer.base.words import and_list, counted, prover_word, some
 from placer.cli import flags, printing
-from placer.cli.lab.shared import add_scheduler_config, scheduler_configs
+from placer.cli.lab.shared import scheduler_configs
 from placer.cli.queueing import with_steps
+from placer.kube.manifests import Text, read_texts, validate
+from placer.kube.manifests.faults import Faults
+from placer.kube.manifests.raw_objects import split
+from placer.lab.other_schedulers import ElsewhereFate, MimickedFate, OtherSchedulers
+from placer.lab.placement_metrics import GroupFate
+from placer.problem import GroupKey, Instance
+from placer.problem.disruption import outcome_of
+from placer.problem.expansion import suspended_workloads
+from placer.problem.reading import refuse_findings
+from placer.problem.wanted import count_at_tier
 from placer.search.search_limits import limit_faults
 
 if TYPE_CHECKING:
-    from placer.answers.explain.cases import Case, Placed
-    from placer.answers.explain.causes import Correction
-    from placer.answers.explain.copies import Copies
-    from placer.answers.explain.explanation import Explanation
-    from placer.answers.explain.jobs import JobAnswer
-    from placer.answers.explain.tried_changes import TriedChange
-    from placer.answers.progress import Progress
-    from placer.base.deadline import Deadline
-    from placer.kube.manifests import Text
-    from placer.lab.other_schedulers import ElsewhereFate, MimickedFate
-    from placer.lab.placement_metrics import GroupFate
-    from placer.problem import GroupKey, Instance
-
     #: What JSON says of one group, and lines for people.
     Answer = tuple[Mapping[str, Any], Iterable[str]]
 
@@ -41,44 +61,13 @@ if TYPE_CHECKING:
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first, and of equal ones
 
-#: Said where copies of single pods are counted.
-_SINGLE = (
-    "  {} pods of the job are single pods, each counted by itself: this is no count of whole jobs. "
-    "`gangs: owners` of a Policy makes a gang of them."
-)
-
 _NEAREST = re.compile("; Node .*")  #: which differs with all that runs
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
-def add_explain(commands: Any) -> None:
-    """Add ``explain`` and its flags."""
-    parser = flags.add_command(
-        commands, "explain", "why a group is pending, and which changes would admit it", _explain
-    )
-    flags.add_source(parser)
-    flags.add_asking(parser)
-    asking = parser.add_argument_group("asking")
-    asking.add_argument(
-        "--group",
-        metavar="[KIND/][NAMESPACE/]NAME",
-        help="one group, or those of a pod or workload (default: all that wait)",
-    )
-    asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
-    asking.add_argument(
-        "--how-many", action="store_true", help="how many copies of --group, or each group of --job, fit"
-    )
-    asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
-    flags.add_time_limit(asking, "of the call")
-    asking.add_argument("--changes", metavar="FOLDER", help="write the objects that changes add into files of FOLDER")
-    add_scheduler_config(asking)
-    flags.add_what_if(parser)
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from placer.base.deadline import Deadline
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``explain``."""
     _name_among_files(options)
     _check(options)
     deadline = Deadline(options.began + options.time_limit)
@@ -87,8 +76,6 @@ def _explain(options: argparse.Namespace) -> int:
         progress.phase("reading")
         case = _job_case(options, paths) if options.job else _case(options, paths, options.with_)
         if options.strict:
-            from placer.problem.reading import refuse_findings
-
             refuse_findings(paths, case.instance.findings)
         keys = _keys(options, case, paths)
         if options.how_many:
@@ -115,8 +102,6 @@ def _name_among_files(options: argparse.Namespace) -> None:
 
 
 def _print_findings(options: argparse.Namespace, case: Case, keys: Sequence[GroupKey]) -> None:
-    from placer.answers.summary import print_findings
-
     names = tuple(f"{key.namespace}/{key.name}" for key in keys)
     near = [each for each in case.instance.findings if any(name in str(each) for name in names)]
     print_findings(near, printing.console())
@@ -138,11 +123,6 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
-    from placer.kube.manifests import read_texts, validate
-    from placer.kube.manifests.faults import Faults
-    from placer.kube.manifests.raw_objects import split
-    from placer.problem.expansion import suspended_workloads
-
     texts, faults = read_texts([options.job]), Faults()
     raws = split(texts, faults, added=True)
     resumed = [] if faults else suspended_workloads(validate(raws, lenient=True))
@@ -156,9 +136,6 @@ def _job_case(options: argparse.Namespace, paths: Sequence[str | Text]) -> Case:
 def _case(
     options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str | Text], edits: Sequence[str] = ()
 ) -> Case:
-    from placer.answers.explain.cases import Case
-    from placer.kube.manifests import read_texts
-
     if not hasattr(options, "texts"):  # what comes from standard input comes once
         options.texts = {str(path): text for path in ("-",) if path in paths for text in read_texts([path])}
     return Case.read(
@@ -172,9 +149,6 @@ def _case(
 
 
 def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) -> list[GroupKey] | None:
-    from placer.answers.explain.explanation import find_groups
-    from placer.answers.explain.jobs import job_groups
-
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
     return (
@@ -185,10 +159,6 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 def _groups(
     options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Deadline, progress: Progress
 ) -> int:
-    from placer.answers.explain.explanation import as_things_stand, explain, waiting
-    from placer.answers.summary.queue import nothing_waits
-    from placer.lab.other_schedulers import OtherSchedulers
-
     progress.phase("placing all waiting groups")
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
@@ -219,8 +189,6 @@ def _groups(
 
 
 def _print_absent(options: argparse.Namespace, instance: Instance) -> None:
-    from placer.answers.summary import print_absent
-
     if not (options.json or options.group):
         print_absent(flags.selection(options).absent_work(instance), printing.console())
 
@@ -289,11 +257,6 @@ def _print_table(
     elsewhere: Container[GroupKey],
     deadline: Deadline,
 ) -> bool:
-    from placer.answers.explain.explanation import reasons_of
-    from placer.answers.explain.prices import FEW
-    from placer.answers.summary.queue import print_queue, print_steps, queue_items
-    from placer.problem.disruption import outcome_of
-
     told, now = reasons_of(placed, deadline), time.time()
     found = queue_items(outcome_of(placed.instance, placed.placement), told, now)
     shown = {key: item for key, item in found.items() if key in asked}
@@ -309,8 +272,6 @@ def _print_table(
 
 
 def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress) -> int:
-    from placer.answers.explain.jobs import JobFits, explain_job
-
     fits: list[str] = []
 
     def answers() -> Iterator[Answer]:
@@ -326,11 +287,7 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
 def _how_many(
     options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Deadline, progress: Progress
 ) -> int:
-    from placer.answers.explain.copies import how_many, read_spare, with_spares
-    from placer.answers.explain.explanation import equal_pods
-    from placer.base.deadline import within
-
-    spare = None if options.spare is None else read_spare(options.spare, case.instance)
+    spare = None if options.spare is None else count_at_tier("--spare", options.spare, case.instance)
 
     def answers() -> Iterator[Answer]:
         equal: Mapping[GroupKey, object] = within(deadline, lambda: equal_pods(case.instance), {})
@@ -343,38 +300,37 @@ def _how_many(
                 left = None if spare is None else how_many(with_spares(case.instance, key, *spare), key, deadline)
                 counts[kind] = count, left
             found, left = replace(counts[kind][0], group=key), counts[kind][1]
-            entry = found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)})
+            entry = found.as_dict()
+            if left is not None and spare is not None:
+                entry["spare"] = {"nodes": spare[0], "tier": spare[1], **left.as_dict()}
+                del entry["spare"]["group"]
             yield entry, _told_of_copies(found, left, spare)
 
     _tell_each(options, "CopiesList", answers(), len(keys), progress)
     if options.job and len(keys) > 1 and not options.json:
-        alone = [key for key in keys if not key.api_group]
-        printing.say([_SINGLE.format(f"{len(alone):,}")] if alone else [])
+        single = sum(not key.api_group for key in keys)
+        said = (
+            f"  {single:,} pods of the job are single pods, each counted by itself: this is no count of whole jobs. "
+            "`gangs: owners` of a Policy makes a gang of them."
+        )
+        printing.say([said] if single else [])
     return flags.OK
-
-
-def _spare(left: Copies, spare: tuple[int, int] | None) -> dict[str, Any]:
-    lost = {} if spare is None else {"nodes": spare[0], "tier": spare[1]}
-    return lost | {key: value for key, value in left.as_dict().items() if key != "group"}
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
 def _told(found: Explanation, files: Files) -> Iterator[str]:
+    if found.admitted and not found.pods:
+        yield f"{found.group} does not wait for room: it is admitted, or runs."
+        return
     if found.admitted:
-        if not found.pods:
-            yield f"{found.group} does not wait for room: it is admitted, or runs."
-            return
         yield f"{found.group} is admitted; {_optional(found)}."
-        yield from _why(found, files)
-        return
-    if found.empty:
+    elif found.empty:
         yield f"{found.group} needs no pod, and has none; {_optional(found)}."
-        yield from _why(found, files)
-        return
-    counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
-    yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
+    else:
+        counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
+        yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
     yield from _why(found, files)
 
 
@@ -391,8 +347,6 @@ def _equal(found: Explanation) -> str:
 
 
 def _why(found: Explanation, files: Files) -> Iterator[str]:
-    from placer.answers.explain.explanation import gates_words
-
     if found.gated:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
@@ -407,10 +361,9 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
     yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
     if found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
-        yield from _why(found, files) if found.pods else ()
     else:
         yield "  With placer it would wait, too."
-        yield from _why(found, files)
+    yield from _why(found, files) if found.pods or not found.admitted else ()
     if elsewhere.mimicry is not None:
         yield from _mimicry(found, elsewhere.mimicry, elsewhere.policy, instance)
         return
@@ -461,8 +414,8 @@ def _fitting_beside(told: MimickedFate) -> Iterator[str]:
 
 
 def _where(fate: GroupFate) -> str:
-    pods = f"{fate.placed:,} pod{'' if fate.placed == 1 else 's'} placed"
-    return pods + (f" under {fate.hyper_node} (tier {fate.tier})" if fate.hyper_node is not None else "")
+    under = f" under {fate.hyper_node} (tier {fate.tier})" if fate.hyper_node is not None else ""
+    return f"{counted(fate.placed, 'pod')} placed{under}"
 
 
 def _causes(found: Explanation) -> Iterator[str]:
@@ -477,7 +430,7 @@ def _causes(found: Explanation) -> Iterator[str]:
 def _set(number: int, causes: Correction) -> Iterator[str]:
     several = len(causes) > 1
     first = f"  Because of {'all of' if several else 'this'}:"
-    yield first if number == 0 else f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:"
+    yield f"  Alternatively, it would be enough to resolve{' all of' if several else ''}:" if number else first
     for cause in causes:
         rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
         yield f"    {cause.code}{rules}: {cause.message}"
@@ -523,8 +476,6 @@ def _options(tried: TriedChange, file: str | None) -> str:
 
 
 def _told_of_job(found: JobAnswer, fits: Sequence[str], files: Files) -> Iterator[str]:
-    from placer.answers.explain.jobs import JobFits
-
     key, by = found.explanation.group, " and ".join(found.decided_by)
     if found.answer is JobFits.NOW:
         where = f"in {found.hyper_node} (tier {found.tier})" if found.hyper_node else "on the nodes there are"

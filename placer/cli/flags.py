@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -26,52 +26,50 @@ SECONDS = 60.0  #: of the whole call where no limit is given
 CLUSTER = "cluster"  #: what the text is called that was read from one
 
 
-def add_command(
-    commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]
-) -> argparse.ArgumentParser:
-    """Add a command; ``text`` is its help, a phrase; ``run`` returns the exit code."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+def add_command(commands: Any, name: str, text: str, run: str = "", description: str = "") -> argparse.ArgumentParser:
+    """Add a command; ``text`` is its help, a phrase; ``run``: ``MODULE:FUNCTION`` that carries it out."""
+    about = description or f"{text[0].upper()}{text[1:]}."
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=about)
     parser.set_defaults(run=run)
     return parser
+
+
+def option(parser: Any, flag: str, metavar: str, text: str, **more: Any) -> Any:
+    """Add an option with a value, or a positional argument; ``parser`` may be a group of flags."""
+    return parser.add_argument(flag, metavar=metavar, help=text, **more)
+
+
+def switch(parser: Any, flag: str, text: str, **more: Any) -> None:
+    """Add an option without a value."""
+    parser.add_argument(flag, action="store_true", help=text, **more)
 
 
 def add_inputs(
     parser: argparse.ArgumentParser, text: str, *, needed: bool, dest: str = "instance", metavar: str = "INSTANCE"
 ) -> None:
     """Add INSTANCE... and ``-f``, which is the same; ``needed``: there must be one."""
-    files = parser.add_argument(dest, nargs="*", action="extend", default=[], metavar=metavar, help=text)
-    files.needed = needed  # type: ignore[attr-defined]  # asked by the parser, for argparse would not count -f
-    parser.add_argument(
-        "-f", "--filename", dest=dest, action="append", default=[], metavar="FILE", help=f"the same as {metavar}"
-    )
+    files = option(parser, dest, metavar, text, nargs="*", action="extend", default=[])
+    files.needed = needed  # asked by the parser, for argparse would not count -f
+    same = f"the same as {metavar}"
+    parser.add_argument("-f", "--filename", dest=dest, action="append", default=[], metavar="FILE", help=same)
 
 
 def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> None:
     """Add the flags of commands that read an instance; ``lenient``: and that may skip some of its objects."""
     group = parser.add_argument_group("reading")
-    group.add_argument(
-        "--scheduler-name",
-        metavar="NAME",
-        help="whose pending pods are ours, '*': any scheduler's (default: any; of a snapshot those it was taken for)",
-    )
-    group.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
+    text = "whose pending pods are ours, '*': any scheduler's (default: any; of a snapshot those it was taken for)"
+    option(group, "--scheduler-name", "NAME", text)
+    switch(group, "--strict", "findings are errors (exit 3)")
     if lenient:
-        group.add_argument(
-            "--lenient",
-            action="store_true",
-            help="unreadable objects are findings, and their dependents wait, as in a cluster",
-        )
+        switch(group, "--lenient", "unreadable objects are findings, and their dependents wait, as in a cluster")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say which cluster."""
     group = parser.add_argument_group("cluster")
-    group.add_argument(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
-    )
-    group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
+    text = "default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in"
+    option(group, "--kubeconfig", "FILE", text)
+    option(group, "--context", "NAME", "one of the kubeconfig's; default its current one")
 
 
 def add_source(parser: argparse.ArgumentParser, *, lenient: bool = True) -> None:
@@ -120,20 +118,19 @@ def snapshot(options: argparse.Namespace, scheduler_name: str = "placer") -> Sna
 
 def add_time_limit(parser: Any, what: str = "of the whole call", default: float | None = SECONDS) -> None:
     """Add ``--time-limit``; ``parser`` may be a group of flags."""
-    text = f"{what} (default 60)"
-    parser.add_argument("--time-limit", type=duration, default=default, metavar="DURATION", help=text)
+    option(parser, "--time-limit", "DURATION", f"{what} (default 60)", type=duration, default=default)
 
 
 def add_workers(parser: Any) -> None:
     """Add the flags of the solver's threads and seed."""
-    parser.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    option(parser, "--workers", "N", "solver threads (default: the cores there are)", type=int)
+    option(parser, "--seed", "N", "default 0", type=int, default=0)
 
 
 def add_search_limits(parser: Any, what: str = "of the whole call") -> None:
     """Add the limits of a search, by time or by work."""
     add_time_limit(parser, what, None)
-    parser.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
+    option(parser, "--work-limit", "N", "deterministic work in place of time", type=float)
     add_workers(parser)
 
 
@@ -164,32 +161,16 @@ def namespace_budget(words: str, name: str = "--namespace-budget") -> NamespaceB
 def add_what_if(parser: argparse.ArgumentParser) -> None:
     """Add the flags that change the instance before anything is decided."""
     edits = parser.add_argument_group("what if")
-    edits.add_argument(
-        "--with", dest="with_", action="append", default=[], metavar="FILE", help="add or replace objects"
+    option(edits, "--with", "FILE", "add or replace objects", dest="with_", action="append", default=[])
+    text = "remove one; KIND[/NAMESPACE] --where SELECTOR: all with these labels"
+    option(edits, "--without", "KIND/[NAMESPACE/]NAME", text, action=_Edit, default=[])
+    text = (
+        "change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE --where SELECTOR: "
     )
-    edits.add_argument(
-        "--without",
-        action=_Edit,
-        default=[],
-        metavar="KIND/[NAMESPACE/]NAME",
-        help="remove one; KIND[/NAMESPACE] --where SELECTOR: all with these labels",
-    )
-    edits.add_argument(
-        "--set",
-        dest="set_",
-        action=_Edit,
-        default=[],
-        metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE",
-        help="change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE --where "
-        "SELECTOR: of all with these labels",
-    )
-    edits.add_argument(
-        "--where",
-        action=_Where,
-        default=argparse.SUPPRESS,
-        metavar="SELECTOR",
-        help="labels, as kubectl takes them, of the --without or --set before it: --without node --where rack=r7",
-    )
+    text += "of all with these labels"
+    option(edits, "--set", "KIND/[NAMESPACE/]NAME:PATH=VALUE", text, dest="set_", action=_Edit, default=[])
+    text = "labels, as kubectl takes them, of the --without or --set before it: --without node --where rack=r7"
+    option(edits, "--where", "SELECTOR", text, action=_Where, default=argparse.SUPPRESS)
 
 
 def add_asking(parser: argparse.ArgumentParser, title: str = "which groups are shown") -> None:

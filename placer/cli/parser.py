@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from placer.base.deadline import duration
@@ -134,6 +134,16 @@ class Parser(argparse.ArgumentParser):
             if expected is None:
                 raise
             raise argparse.ArgumentError(action, f"found {arg_string!r}, expected {expected}") from None
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Give the parsers of commands that have none below them."""
+    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    for action in below:
+        for each in action.choices.values():
+            yield from leaves(each)
+    if not below:
+        yield parser
 
 
 def _words(positional: Iterable[argparse.Action]) -> str:

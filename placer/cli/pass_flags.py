@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.base.errors import UsageError
 from placer.cli import flags
-from placer.cli.snapshotting import lease_of
 from placer.passes.configuration import OPTIONS
 
 if TYPE_CHECKING:
+    from placer.passes.cluster.writing.lease import LeaseOptions
     from placer.passes.scheduling_pass import PassOptions
 
 
@@ -26,14 +26,24 @@ class Origin(NamedTuple):
     source: str
     name: str
 
+    def __str__(self) -> str:
+        return self.source if self.source == "default" else f"{self.source} {self.name}"
+
+
+def lease_of(options: argparse.Namespace) -> LeaseOptions:
+    """The Lease: one for all that may place pods on the same nodes."""
+    from placer.passes.cluster.reading.client import own_namespace
+    from placer.passes.cluster.writing.lease import LeaseOptions
+
+    default = LeaseOptions()
+    namespace = options.leader_elect_resource_namespace or own_namespace() or default.namespace
+    return LeaseOptions(namespace, options.leader_elect_resource_name or default.name)
+
 
 def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     """Add every flag of a pass."""
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        help="a file with these options as keys (timeLimit); options of the command line override it",
-    )
+    text = "a file with these options as keys (timeLimit); options of the command line override it"
+    flags.option(parser, "--config", "FILE", text)
     groups: dict[str, Any] = {"": parser}
     for each in OPTIONS.values():
         if each.group not in groups:

@@ -7,17 +7,33 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placer.base.errors import UsageError
+from placer.answers.document import placement_document
+from placer.answers.explain.prices import rivals
+from placer.answers.making_room import groups_named, lost_named, preempt, repair, room_asked
+from placer.answers.progress import Progress
+from placer.answers.summary import print_findings
+from placer.answers.summary.preempting import (
+    defrag_lines,
+    frontier_lines,
+    frontier_point,
+    preempt_lines,
+    repair_lines,
+    rival_lines,
+    room_made,
+)
+from placer.base.errors import BadInstance, UsageError
 from placer.cli import flags, printing
-from placer.cli.applying import add_apply, apply_plan, check_apply
-
-if TYPE_CHECKING:
-    from placer.answers.progress import Progress
-    from placer.kube.manifests import Text
-    from placer.problem import Finding, Instance
-    from placer.problem.result import Result
+from placer.cli.applying import apply_plan, check_apply
+from placer.kube.manifests import Text, read_texts
+from placer.problem import Finding, Instance
+from placer.problem.disruption import outcome_of
+from placer.problem.placement import Placement
+from placer.problem.reading import read_frame
+from placer.problem.result import Result, Verdict
+from placer.problem.wanted import is_shape, wanted_text
+from placer.problem.what_if import leaving_protected, only_waiting, ran_on
 
 #: Reads the instance with objects added to it, each given as JSON.
 Adding = Callable[[Sequence[str]], "Instance"]
@@ -25,67 +41,8 @@ Adding = Callable[[Sequence[str]], "Instance"]
 NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, or not placed again
 
 
-def add_preempt(commands: Any) -> None:
-    """Add ``preempt`` and its flags."""
-    parser = flags.add_command(commands, "preempt", "find the fewest pods to evict for a waiting group", _preempt)
-    flags.add_source(parser)
-    flags.add_asking(parser)
-    asking = _add_limits(parser)
-    asking.add_argument(
-        "--for",
-        dest="groups",
-        action="append",
-        metavar="[KIND/][NAMESPACE/]NAME",
-        help="one group, or those of a pod or workload; may be repeated (default: all that wait)",
-    )
-    flags.add_what_if(parser)
-    add_apply(parser)
-
-
-def add_defrag(commands: Any) -> None:
-    """Add ``defrag`` and its flags."""
-    text = "find the fewest pods to move so that a future job fits, or domains become empty"
-    parser = flags.add_command(commands, "defrag", text, _defrag)
-    flags.add_source(parser)
-    asking = _add_limits(parser)
-    room = asking.add_mutually_exclusive_group(required=True)
-    room.add_argument(
-        "--want",
-        metavar="SHAPE|FILE",
-        help="'N x PODS x RESOURCES [@ TIER]', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job",
-    )
-    room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
-    asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
-    asking.add_argument("--frontier", action="store_true", help="a table: moves for 1, 2, ... of the wanted gangs")
-    flags.add_what_if(parser)
-    add_apply(parser)
-
-
-def add_repair(commands: Any) -> None:
-    """Add ``repair`` and its flags."""
-    parser = flags.add_command(
-        commands, "repair", "place pods of lost nodes again, and disturb the rest least", _repair
-    )
-    flags.add_source(parser)
-    asking = _add_limits(parser)
-    asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
-    flags.add_what_if(parser)
-    add_apply(parser)
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> Any:
-    asking = parser.add_argument_group("asking")
-    flags.add_time_limit(asking, "of the call")
-    flags.add_workers(asking)
-    flags.add_output(asking, "the Placement: .json, .yaml, each also .gz; - is stdout")
-    return asking
-
-
-def _preempt(options: argparse.Namespace) -> int:
-    from placer.answers.explain.prices import rivals
-    from placer.answers.making_room import groups_named, preempt
-    from placer.answers.summary.preempting import preempt_lines, rival_lines
-    from placer.problem.what_if import only_waiting
+def run_preempt(options: argparse.Namespace) -> int:
+    """Carry out ``preempt``."""
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         asked = set(() if options.groups else flags.selection(options).groups(instance))
@@ -105,10 +62,8 @@ def _preempt(options: argparse.Namespace) -> int:
     return flags.OK if _admitted(result) else NOT_TO_BE_HAD
 
 
-def _defrag(options: argparse.Namespace) -> int:
-    from placer.answers.making_room import room_asked
-    from placer.answers.summary.preempting import defrag_lines, room_made
-
+def run_defrag(options: argparse.Namespace) -> int:
+    """Carry out ``defrag``."""
     if options.frontier:
         return _defrag_frontier(options)
     asked: list[int] = []
@@ -131,9 +86,6 @@ def _defrag(options: argparse.Namespace) -> int:
 
 
 def _defrag_frontier(options: argparse.Namespace) -> int:
-    from placer.answers.making_room import room_asked
-    from placer.answers.summary.preempting import room_made
-
     if options.apply:
         raise UsageError("--apply: found --frontier with it, expected one of the two: one plan is carried out")
     printing.check_output(options)
@@ -150,11 +102,6 @@ def _defrag_frontier(options: argparse.Namespace) -> int:
 
 def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tuple[Instance, Adding]:
     """The instance, without pods where a shape is wanted of it, and what reads it with objects added."""
-    from placer.base.errors import BadInstance
-    from placer.kube.manifests import read_texts
-    from placer.problem.reading import read_frame
-    from placer.problem.wanted import is_shape, wanted_text
-
     texts = read_texts(paths)  # what comes from standard input comes once
 
     def adding(objects: Sequence[str]) -> Instance:
@@ -171,8 +118,6 @@ def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tupl
 def _frontier(
     ask: Callable[..., Result], most: int, options: argparse.Namespace, progress: Progress
 ) -> Iterator[Result]:
-    from placer.problem.result import Verdict
-
     for count in range(1, most + 1):
         now = time.monotonic()
         left = max(0.0, options.began + options.time_limit - now) / (most + 1 - count)
@@ -183,10 +128,8 @@ def _frontier(
             break
 
 
-def _repair(options: argparse.Namespace) -> int:
-    from placer.answers.making_room import lost_named, repair
-    from placer.answers.summary.preempting import repair_lines
-    from placer.problem.what_if import leaving_protected
+def run_repair(options: argparse.Namespace) -> int:
+    """Carry out ``repair``."""
 
     def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         lost = lost_named(instance, options.lost)
@@ -209,6 +152,7 @@ def _made(
         before, result = _decided(options, decide)
         _tell(options, result, lines(before, result))
         return before, result
+
     from placer.passes.preempt_pass import make_plan
 
     seen: list[Instance] = []
@@ -223,7 +167,6 @@ def _made(
 
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
-
     paths = flags.source(options)
     with printing.progress_of(options, options.time_limit) as progress:
         progress.phase("reading")
@@ -234,9 +177,6 @@ def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tupl
 
 
 def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> None:
-    from placer.answers.document import placement_document
-    from placer.answers.summary.preempting import frontier_lines, frontier_point
-
     if options.output:
         printing.write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
@@ -248,15 +188,11 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
 
 
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
-    from placer.answers.document import placement_document
-
     if printing.put_or_tell(placement_document(result).as_dict(), options, _going(result)):
         _print(lines, [each for each in result.findings if each.code != "ProtectionCosts"])  # a line says it
 
 
 def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
-    from placer.answers.summary import print_findings
-
     printing.say(lines)
     print_findings(findings, printing.console())
 
@@ -269,16 +205,10 @@ def _going(result: Result) -> list[str]:
 
 
 def _admitted(result: Result) -> bool:
-    from placer.problem.disruption import outcome_of
-    from placer.problem.placement import Placement
-
     outcome, needs = outcome_of(result.instance, result.placement or Placement()), result.instance.need_weights
     return all(outcome.ready(group) for key, group in outcome.instance.groups.items() if needs.get(key))
 
 
 def _placed_again(before: Instance, result: Result) -> bool:
-    from placer.problem.placement import Placement
-    from placer.problem.what_if import ran_on
-
     placement = result.placement or Placement()
     return placement.node_of.keys() >= set(ran_on(before, placement.lost))

@@ -165,10 +165,8 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
         if not target.absolute().parent.is_dir():
             raise UsageError(f"{target}: found no folder {target.absolute().parent}, expected one")
         new = not target.exists()
-        try:
+        with written(str(target)):
             target.open("ab").close()
-        except OSError as error:
-            raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
         if new:
             target.unlink()
 

@@ -6,15 +6,16 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from importlib import import_module
 
 from placer.base.errors import BadInstance, ClusterError, PlacerError, UsageError
 from placer.base.text import legible
 from placer.base.version import __version__
-from placer.cli import completing, flags, help_texts, printing, solving
-from placer.cli.parser import EXAMPLES, HelpAll, Parser
+from placer.cli import completing, flags, printing
+from placer.cli.commands import CALLS, COMMANDS, GENERATE, GROUPS
+from placer.cli.parser import EXAMPLES, HelpAll, Parser, leaves
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
 
@@ -54,8 +55,7 @@ def _asks_for_json(words: Sequence[str]) -> bool:
 
 
 def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool) -> int:
-    asked = next((word for word in arguments if not word.startswith("-")), "")
-    words = parser(as_json, None if completing.is_asked() else asked)
+    words = parser(as_json, None if completing.is_asked() else arguments)
     completing.complete(words)
     try:
         options = words.parse_args(arguments)
@@ -65,7 +65,8 @@ def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool
     options.format = options.format or ("json" if options.json else None)
     options.json = options.format not in (None, "wide")
     options.wide = options.format == "wide" or getattr(options, "wide", False)
-    command: Callable[[argparse.Namespace], int] = options.run
+    module, function = options.run.split(":")
+    command: Callable[[argparse.Namespace], int] = getattr(import_module(f"placer.cli.{module}"), function)
     signals.raised()
     return command(options)
 
@@ -85,10 +86,10 @@ def _complain(error: PlacerError, as_json: bool) -> None:
         print(f"placer: {told}", file=sys.stderr)
 
 
-def parser(as_json: bool = False, asked: str | None = None) -> Parser:
+def parser(as_json: bool = False, arguments: Sequence[str] | None = None) -> Parser:
     """Make the parser of all commands.
 
-    ``asked``: the only command to be parsed; slow imports of others, and families of ``generate``, are then left out.
+    ``arguments``: to be parsed: if they begin with a command, others are left out; None: of any.
     """
     version = json.dumps(printing.headed("Version", {"placer": __version__})) if as_json else f"placer {__version__}"
     top = Parser(
@@ -100,11 +101,13 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
     top.set_defaults(json=False, quiet=False, format=None)
     top.add_argument("--version", action="version", version=version, help="print the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, help="one of")
-    if asked in ("solve", "verify", "expand"):
-        _add_deciding(commands)
-    else:
-        _add_all(commands, families=asked in (None, "generate"))
-    top.command_groups = help_texts.GROUPS
+    first = "".join(arguments[:1]) if arguments is not None else ""
+    for name in (first,) if first in COMMANDS else COMMANDS:
+        if name != "generate" or arguments is None or name in arguments:
+            COMMANDS[name](commands)
+        else:  # its families are slow to import
+            flags.add_command(commands, name, GENERATE)
+    top.command_groups = GROUPS
     for each in leaves(top):
         _complete(each)
     return top
@@ -119,78 +122,20 @@ def _complete(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--help-all", action=HelpAll, nargs=0, default=argparse.SUPPRESS, help=text)
     name = parser.prog.partition(" ")[2]
     family = f"placer {name} -o instance.yaml", f"placer {name} | placer solve -"
-    parser.epilog = "\n".join([EXAMPLES, *(f"  {each}" for each in help_texts.EXAMPLES.get(name, family))])
+    parser.epilog = "\n".join([EXAMPLES, *(f"  {each}" for each in CALLS.get(name, family))])
 
 
-def _add_version(commands: Any) -> None:
-    def run(options: argparse.Namespace) -> int:
-        if options.json:
-            printing.tell(printing.headed("Version", {"placer": __version__}), options, [__version__])
-        else:
-            print(f"placer {__version__}")
-        return flags.OK
-
-    flags.add_command(commands, "version", "print the version", run)
+def run_version(options: argparse.Namespace) -> int:
+    """Carry out ``version``."""
+    if options.json:
+        printing.tell(printing.headed("Version", {"placer": __version__}), options, [__version__])
+    else:
+        print(f"placer {__version__}")
+    return flags.OK
 
 
-def _add_help(commands: Any) -> None:
-    def run(options: argparse.Namespace) -> int:
-        with suppress(SystemExit):
-            parser().parse_args([*options.words, "--help"])
-        return flags.OK
-
-    words = flags.add_command(commands, "help", "print the help of a command", run)
-    words.add_argument("words", nargs="*", metavar="COMMAND", help="which; default: all commands in a line each")
-
-
-def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Give the parsers of commands that have none below them."""
-    below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-    for action in below:
-        for each in action.choices.values():
-            yield from leaves(each)
-    if not below:
-        yield parser
-
-
-def _add_deciding(commands: Any) -> None:
-    solving.add_solve(commands)
-    solving.add_verify(commands)
-    solving.add_expand(commands)
-
-
-def _add_all(commands: Any, *, families: bool) -> None:
-    from placer.cli import (
-        auditing,
-        checking,
-        configuring,
-        explaining,
-        preempting,
-        queueing,
-        reporting,
-        running,
-        snapshotting,
-        topology,
-    )
-    from placer.cli.lab import comparing, generating, plotting, sweeping
-
-    _add_deciding(commands)
-    queueing.add_queue(commands)
-    explaining.add_explain(commands)
-    preempting.add_preempt(commands)
-    preempting.add_defrag(commands)
-    preempting.add_repair(commands)
-    auditing.add_audit(commands)
-    generating.add_generate(commands, families=families)
-    comparing.add_compare(commands)
-    sweeping.add_sweep(commands)
-    plotting.add_plot(commands)
-    reporting.add_report(commands)
-    topology.add_topology(commands)
-    snapshotting.add_snapshot(commands)
-    running.add_run(commands)
-    checking.add_check(commands)
-    configuring.add_config(commands)
-    completing.add_completion(commands)
-    _add_version(commands)
-    _add_help(commands)
+def run_help(options: argparse.Namespace) -> int:
+    """Carry out ``help``."""
+    with suppress(SystemExit):
+        parser().parse_args([*options.words, "--help"])
+    return flags.OK

@@ -6,50 +6,39 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
+from placer.answers.document import CostItem, CostListDocument, QueueItem, QueueListDocument
+from placer.answers.explain.prices import FEW, next_step, priced
+from placer.answers.progress import Progress
+from placer.answers.solving import solve
+from placer.answers.summary import print_absent, print_findings, print_looked_at
+from placer.answers.summary.queue import (
+    NEVER,
+    equal_reasons,
+    lone_jobs,
+    nothing_waits,
+    print_messages,
+    print_queue,
+    print_steps,
+    queue_items,
+)
+from placer.base.deadline import Deadline
 from placer.base.table import Column, print_tables
 from placer.cli import flags, printing
-
-if TYPE_CHECKING:
-    from placer.answers.document import QueueItem
-    from placer.answers.progress import Progress
-    from placer.base.deadline import Deadline
-    from placer.problem import Finding, GroupKey, Instance
-    from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost
+from placer.problem import Finding, GroupKey, Instance
+from placer.problem.disruption import outcome_of
+from placer.problem.namespace_budget import NamespaceBudget, NamespaceCost, dearest, within_budget
+from placer.problem.placement import Placement
 
 #: Most seconds for deciding, and the most of what is left: prices take the rest.
 DECIDING, SHARE = 10.0, 0.5
 
 API_VERSION: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
 
-TEXT = """Groups that wait or fit now, one line each, the most urgent and the oldest first. Groups of one priority that
-wait for one reason share a line. Below the table is the next step for the first that wait, with its price. Nothing in
-the cluster is changed."""
 
-
-def add_queue(commands: Any) -> None:
-    """Add ``queue`` and its flags."""
-    parser = flags.add_command(
-        commands, "queue", "waiting groups, one line each, and the next step with its price", _queue
-    )
-    parser.description = TEXT
-    flags.add_source(parser)
-    flags.add_asking(parser)
-    flags.add_time_limit(parser)
-    parser.add_argument("--wide", action="store_true", help="a line for every group, and the whole reasons")
-    costs = parser.add_argument_group("costs")
-    costs.add_argument("--cost", action="store_true", help="the costs of each namespace in place of the waiting groups")
-    costs.add_argument(
-        "--namespace-budget", default="off", metavar="BUDGET", help="most costs of each namespace, or default (off)"
-    )
-    flags.add_what_if(parser)
-
-
-def _queue(options: argparse.Namespace) -> int:
-    from placer.base.deadline import Deadline
-    from placer.problem.namespace_budget import within_budget
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``queue``."""
     flags.check_limit(options)
     budget = flags.namespace_budget(options.namespace_budget)
     deadline = Deadline(options.began + options.time_limit)
@@ -69,11 +58,6 @@ def _queue(options: argparse.Namespace) -> int:
 def _items(
     options: argparse.Namespace, instance: Instance, deadline: Deadline, progress: Progress
 ) -> tuple[dict[GroupKey, QueueItem], tuple[Finding, ...]]:
-    from placer.answers.solving import solve
-    from placer.answers.summary.queue import queue_items
-    from placer.problem.disruption import outcome_of
-    from placer.problem.placement import Placement
-
     seconds = max(min(DECIDING, deadline.left * SHARE), 1e-3)
     progress.knows(instance)
     result = solve(instance, time_limit=seconds, watch=progress.point)
@@ -83,11 +67,6 @@ def _items(
 
 
 def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem], findings: Sequence[Finding]) -> None:
-    from placer.answers.document import QueueListDocument
-    from placer.answers.summary import print_absent, print_findings
-    from placer.answers.summary.groups import print_looked_at
-    from placer.answers.summary.queue import lone_jobs, nothing_waits, print_messages, print_queue, print_steps
-
     if options.json:
         printing.tell(QueueListDocument(api_version=API_VERSION, kind="QueueList", items=items).as_dict(), options)
         return
@@ -114,9 +93,6 @@ def with_steps(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[QueueItem]:
     """Add the next step to the first lines that wait; with a price where there is a deadline for it."""
-    from placer.answers.explain.prices import FEW, next_step, priced
-    from placer.answers.summary.queue import NEVER, equal_reasons
-
     waiting = {key: item for key, item in items.items() if item.reason is not None}
     first = {id(row[0]) for row in equal_reasons(waiting.values())[:FEW]}
     steps = {
@@ -129,9 +105,6 @@ def with_steps(
 
 
 def _show_costs(options: argparse.Namespace, instance: Instance, budget: NamespaceBudget | None) -> None:
-    from placer.answers.document import CostItem, CostListDocument
-    from placer.problem.namespace_budget import NamespaceBudget, dearest
-
     costs, of = dearest(instance, budget, None), budget or NamespaceBudget()
     if options.json:
         items = [CostItem(**cost.as_dict(), share=round(cost.share(of), 6)) for cost in costs]

@@ -8,54 +8,24 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placer.base.deadline import Deadline, duration
+from placer.answers.report import Inputs, contents, page, told_apart, write_page
+from placer.base.deadline import Deadline
 from placer.base.errors import PlacerError, UsageError
 from placer.cli import flags, printing
+from placer.cli.commands import REPORT
+from placer.problem import Instance
+from placer.problem.reading import read_whole_placement
+from placer.problem.wanted import wanted_text
 
-if TYPE_CHECKING:
-    from placer.answers.report import Inputs
-    from placer.problem import Instance
-
-TEXT = """One HTML page that needs no network: the cluster as a picture, and every fact of it in tables.
-Files are recognised by their content: objects of the instance, a Placement (or v1 Bindings), rows of `compare`.
-Without a placement the page shows the cluster as it is, with one before and after. Without an instance it shows
-the objects of a cluster."""
-
-#: Where the page is written where nobody says where.
-DEFAULT = "report.html"
 #: Least seconds between two pages of ``--every``.
 SHORTEST = 1.0
 
 
-def add_report(commands: Any) -> None:
-    """Add ``report`` and its flags."""
-    parser = flags.add_command(commands, "report", "write one HTML page that shows a cluster and a placement", _report)
-    parser.description = TEXT
-    text = "INSTANCE..., and if wanted a PLACEMENT and a COMPARISON; - is stdin; default: the cluster as it is"
-    flags.add_inputs(parser, text, needed=False, dest="files", metavar="FILE")
-    flags.add_reading(parser)
-    flags.add_cluster(parser)
-    flags.add_time_limit(parser)
-    page = parser.add_argument_group("page")
-    flags.add_output(page, f"the page, .html; - is stdout (default {DEFAULT})")
-    page.add_argument("--open", action="store_true", help="open the page in the browser")
-    page.add_argument(
-        "--every",
-        type=duration,
-        metavar="DURATION",
-        help="write the page again and again (30s, 1m) until Ctrl-C; it loads itself again as often",
-    )
-    page.add_argument(
-        "--cluster-name", metavar="NAME", default="", help="title of the page (default: the context, or the first file)"
-    )
-
-
-def _report(options: argparse.Namespace) -> int:
-    from placer.answers.report import page, write_page
-
-    target = options.output or ("-" if options.json else DEFAULT)
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``report``."""
+    target = options.output or ("-" if options.json else REPORT)
     _refuse(options, target)
     found = _gathered(options, options.began)
     if target != "-":
@@ -85,8 +55,6 @@ def _refuse(options: argparse.Namespace, target: str) -> None:
 
 
 def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
-    from placer.answers.report import contents, told_apart
-
     options.instance = []
     inputs = told_apart(options.files, partial(flags.source, options))
     options.instance = [text for text in inputs.instance if text.name != flags.CLUSTER]
@@ -101,9 +69,6 @@ def _gathered(options: argparse.Namespace, began: float) -> dict[str, Any]:
 
 
 def _instance(options: argparse.Namespace, inputs: Inputs) -> Instance:
-    from placer.problem.reading import read_whole_placement
-    from placer.problem.wanted import wanted_text
-
     wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
     options.with_ = wanted_text(wanted)
     return flags.read_instance(options, inputs.instance)

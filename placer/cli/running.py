@@ -5,39 +5,40 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from placer.answers.document import set_aside
 from placer.base.errors import ClusterError
 from placer.base.version import API_VERSION, __version__
 from placer.cli import flags, printing
 from placer.cli.applying import disruption_document
 from placer.cli.inspection import Inspection
-from placer.cli.pass_flags import add_pass_flags, configured, pass_options, values_of_keys
+from placer.cli.pass_flags import configured, pass_options, values_of_keys
 from placer.cli.signals import StopSignals
+from placer.kube.manifests.writing import to_yaml
+from placer.passes.cluster import Client
+from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.passes.cluster.reading.credentials import context_name
+from placer.passes.configuration import parse_address
+from placer.passes.metrics import LoopMetrics, longest_silence
+from placer.passes.preempt_pass import make_room_pass
+from placer.passes.scheduling_loop import LoopObserver, run_loop
+from placer.passes.scheduling_pass import Pass, PassOptions, PassSession, run_pass
+from placer.problem.result import Result
 
 if TYPE_CHECKING:
-    from placer.cli.live_report import LiveReport
-    from placer.passes.cluster import Client
-    from placer.passes.cluster.planning.gang_outcome import GangOutcome
-    from placer.passes.metrics import LoopMetrics
-    from placer.passes.scheduling_loop import LoopObserver
-    from placer.passes.scheduling_pass import Pass, PassOptions
+    from placer.passes.metrics_server import PageAnswer
 
 #: Most gangs, pods and nodes of a kind that the summary names; the numbers are of all.
 SHOWN = 50
 
 #: Least seconds after which the report of a loop loads itself again.
 REFRESHED = 30.0
-
-
-def add_run(commands: Any) -> None:
-    """Add ``run`` and its flags."""
-    parser = flags.add_command(commands, "run", "decide and bind in the cluster: one pass, or --every", _run)
-    add_pass_flags(parser)
 
 
 class _LoopTeller:
@@ -89,9 +90,8 @@ class _LoopTeller:
         """There is nothing to say."""
 
 
-def _run(options: argparse.Namespace) -> int:
-    from placer.passes.cluster import Client
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``run``."""
     options = configured(options)
     wanted = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
@@ -103,9 +103,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.passes.preempt_pass import make_room_pass
-    from placer.passes.scheduling_loop import run_loop
-
     signals = StopSignals()
     with ExitStack() as stack:
         metrics = _metrics(stack, wanted, options.metrics_bind_address, inspection)
@@ -123,8 +120,6 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None, inspection: Inspection) -> list[LoopMetrics]:
     if address is None:
         return []
-    from placer.passes.configuration import parse_address
-    from placer.passes.metrics import LoopMetrics, longest_silence
     from placer.passes.metrics_server import MetricsServer
 
     metrics = LoopMetrics(wanted.scheduler_name, longest_silence(wanted), wanted.lease.name)
@@ -136,9 +131,6 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
     if options.report_bind_address is None:
         return []
     from placer.answers.report import contents_of_result, page
-    from placer.cli.live_report import LiveReport
-    from placer.passes.cluster.reading.credentials import context_name
-    from placer.passes.configuration import parse_address
     from placer.passes.metrics_server import PageServer
 
     name = context_name(options.kubeconfig, options.context) or "cluster"
@@ -150,9 +142,6 @@ def _live_report(stack: ExitStack, wanted: PassOptions, options: argparse.Namesp
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, inspection: Inspection) -> int:
-    from placer.passes.preempt_pass import make_room_pass
-    from placer.passes.scheduling_pass import Pass, PassSession, run_pass
-
     done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), printing.progress_of(options, options.time_limit) as progress:
 
@@ -182,8 +171,6 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace, 
 
 
 def _tell(done: Pass, form: str | None) -> None:
-    from placer.kube.manifests.writing import to_yaml
-
     if form == "yaml":
         print(f"---\n{to_yaml(_summary(done))}", end="", flush=True)
     elif form == "name":
@@ -267,23 +254,10 @@ def _earlier(done: Pass) -> dict[str, Any]:
 
 
 def _decision(done: Pass) -> dict[str, Any]:
-    from placer.answers.document import set_aside
-
     result = done.result
     if result is None:
-        names = (
-            "nodes",
-            "pending",
-            "setAside",
-            "method",
-            "termination",
-            "verdict",
-            "unsupported",
-            "costs",
-            "placed",
-            "bindings",
-        )
-        return dict.fromkeys(names)
+        names = "nodes pending setAside method termination verdict unsupported costs placed bindings"
+        return dict.fromkeys(names.split())
     bindings = result.placement.bindings if result.placement is not None else None
     shown = bindings if done.options.dry_run else None
     return {
@@ -304,8 +278,6 @@ def _decision(done: Pass) -> dict[str, Any]:
 
 
 def _gangs(done: Pass) -> dict[str, Any]:
-    from placer.passes.cluster.planning.gang_outcome import GangState
-
     result, gangs, dropped = done.result, done.bound.gangs, done.bound.plan.dropped
     left = {gang.key: gang.reason for gang in gangs if gang.state is GangState.LEFT}
     incomplete = (GangState.RELEASED, GangState.SHORT, GangState.HALF_BOUND, GangState.ROLLED_BACK)
@@ -331,3 +303,37 @@ def _incomplete(gang: GangOutcome) -> dict[str, Any]:
 
 def _some(things: Mapping[Any, str]) -> dict[str, str]:
     return {str(key): text for key, text in islice(things.items(), SHOWN)}
+
+
+_EARLY = b"no pass has decided anything yet\n"
+
+
+class LiveReport:
+    """Keeps the last answer; ``make`` makes the page of it and of its time in seconds since the epoch."""
+
+    def __init__(self, make: Callable[[Result, float], str]) -> None:
+        self._make = make
+        self._last: tuple[Result, float] | None = None  # and when its pass began
+        self._made: tuple[Result, bytes] | None = None
+        self._lock = threading.Lock()  # the page of a large cluster is made once, however many ask
+
+    def page(self) -> PageAnswer:
+        """Give the page of the last pass that decided something."""
+        with self._lock:
+            last = self._last
+            if last is None:
+                return 503, "text/plain; charset=utf-8", _EARLY
+            result, moment = last
+            if self._made is None or self._made[0] is not result:
+                self._made = result, self._make(result, moment).encode()
+            return 200, "text/html; charset=utf-8", self._made[1]
+
+    def ended(self, done: Pass) -> None:
+        """Keep the answer of a pass, where it has one."""
+        if done.result is not None:
+            self._last = done.result, done.began.timestamp()
+
+    def _nothing(self, *_: object) -> None:
+        """There is nothing to keep."""
+
+    begun = phase = binding = waiting = standing_by = undecided = paused = _nothing

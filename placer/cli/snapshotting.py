@@ -6,59 +6,25 @@ import argparse
 import json
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from placer.cli import flags, printing
-from placer.passes.configuration import OPTIONS
-
-if TYPE_CHECKING:
-    from placer.passes.cluster import Client, Snapshot
-    from placer.passes.cluster.reading.gang_record import RecordedGangs
-    from placer.passes.cluster.writing.lease import LeaseOptions
-
-
-def add_snapshot(commands: Any) -> None:
-    """Add ``snapshot`` and its flags."""
-    parser = flags.add_command(commands, "snapshot", "write the cluster's objects, as an instance", _snapshot)
-    flags.add_cluster(parser)
-    parser.add_argument(
-        "--scheduler-name",
-        metavar="NAME",
-        default="*",
-        help="whose pending pods are ours (default '*': any scheduler's)",
-    )
-    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is written")
-    parser.add_argument(
-        "--anonymize",
-        action="store_true",
-        help="replace every name, label value and reference by another one; the decision is the same",
-    )
-    OPTIONS["cool_down"].add_to(parser)
-    add_lease(parser)
-    flags.add_output(parser, f"{', '.join(printing.ENDINGS)}; default standard output", "-")
-
-
-def add_lease(parser: Any) -> None:
-    """Add the flags of the Lease, and so of the record of half-bound gangs; ``--help`` leaves them out."""
-    for name in ("leader_elect_resource_namespace", "leader_elect_resource_name"):
-        OPTIONS[name].add_to(parser)
-
-
-def lease_of(options: argparse.Namespace) -> LeaseOptions:
-    """The Lease: one for all that may place pods on the same nodes."""
-    from placer.passes.cluster.reading.client import own_namespace
-    from placer.passes.cluster.writing.lease import LeaseOptions
-
-    default = LeaseOptions()
-    namespace = options.leader_elect_resource_namespace or own_namespace() or default.namespace
-    return LeaseOptions(namespace, options.leader_elect_resource_name or default.name)
+from placer.cli.pass_flags import lease_of
+from placer.passes.cluster import Client, Snapshot, anonymized, take
+from placer.passes.cluster.reading.client import Forbidden, server_time
+from placer.passes.cluster.reading.earlier_passes import instance_in, marked
+from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
+from placer.passes.cluster.reading.rejections import (
+    cooling_nodes,
+    failed_pods,
+    kept_off,
+    of_ours,
+    remembered,
+    waiting_workloads,
+)
+from placer.problem.reading import refuse_findings
 
 
 def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
-    from placer.passes.cluster.reading.client import Forbidden
-    from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record, record_name, record_troubles
-
     lease = lease_of(options)
     where = lease.namespace, record_name(lease.name)
     try:
@@ -71,20 +37,9 @@ def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
     return found
 
 
-def _snapshot(options: argparse.Namespace) -> int:
-    from placer.passes.cluster import Client, anonymized, take
-    from placer.passes.cluster.reading.client import server_time
-    from placer.passes.cluster.reading.earlier_passes import marked
-    from placer.passes.cluster.reading.rejections import (
-        cooling_nodes,
-        failed_pods,
-        kept_off,
-        of_ours,
-        remembered,
-        waiting_workloads,
-    )
-
-    printing.writable([Path(options.output)] if options.output != "-" else [])
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``snapshot``."""
+    printing.check_output(options)
     client = Client.connect(options.kubeconfig, options.context)
     with printing.progress_of(options) as progress:
         failed = failed_pods(client, options.scheduler_name, options.cool_down)
@@ -107,9 +62,6 @@ def _snapshot(options: argparse.Namespace) -> int:
 
 
 def _refuse_findings(snapshot: Snapshot) -> None:
-    from placer.passes.cluster.reading.earlier_passes import instance_in
-    from placer.problem.reading import refuse_findings
-
     refuse_findings(["cluster"], instance_in(snapshot).findings)
 
 

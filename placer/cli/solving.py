@@ -6,62 +6,25 @@ import argparse
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from placer.answers.document import PlacementDocument, bindings_document, placement_document
 from placer.base.errors import NothingFound, UsageError
 from placer.cli import flags, printing
-from placer.passes.configuration import METHOD_HELP
-from placer.search import METHODS
-
-if TYPE_CHECKING:
-    from placer.answers.document import PlacementDocument
-    from placer.problem.result import Result
+from placer.problem.disruption import as_asked, outcome_of
+from placer.problem.namespace_budget import within_budget
+from placer.problem.reading import read_expansion, read_whole_placement
+from placer.problem.result import Result
+from placer.problem.wanted import wanted_text
+from placer.rules import verify
+from placer.rules.scoring import score
+from placer.search.numa.binding_order import misstated
 
 VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
 
 
-def add_solve(commands: Any) -> None:
-    """Add ``solve`` and its flags."""
-    parser = flags.add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
-    flags.add_source(parser)
-    search = parser.add_argument_group("searching")
-    search.add_argument("--method", choices=METHODS, metavar="METHOD", default="auto", help=METHOD_HELP)
-    flags.add_search_limits(search)
-    search.add_argument(
-        "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
-    )
-    search.add_argument(
-        "--namespace-budget", default="off", metavar="BUDGET", help="budget of each namespace, or default (off)"
-    )
-    search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
-    flags.add_asking(parser, "which groups the summary lists; all are decided")
-    flags.add_what_if(parser)
-    output = parser.add_argument_group("writing")
-    output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
-    flags.add_output(output, "the Placement: .json, .yaml, each also .gz; - is stdout")
-    output.add_argument("--bindings", metavar="FILE", help="the bindings as a v1 List of v1 Bindings, in plan order")
-
-
-def add_verify(commands: Any) -> None:
-    """Add ``verify`` and its flags."""
-    parser = flags.add_command(commands, "verify", "judge any placement, print every violation", _verify)
-    flags.add_inputs(parser, "files, folders or -", needed=True)
-    parser.add_argument("placement", metavar="PLACEMENT", help="a Placement, or a List of v1 Bindings; - is stdin")
-    flags.add_reading(parser, lenient=True)
-
-
-def add_expand(commands: Any) -> None:
-    """Add ``expand`` and its flags."""
-    parser = flags.add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
-    flags.add_inputs(parser, "files, folders or -", needed=True)
-    flags.add_reading(parser)
-    flags.add_output(parser, "where to write; default standard output", "-")
-
-
-def _solve(options: argparse.Namespace) -> int:
-    from placer.answers.document import bindings_document, placement_document
+def run_solve(options: argparse.Namespace) -> int:
+    """Carry out ``solve``."""
     from placer.answers.solving import solve
-    from placer.problem.namespace_budget import within_budget
 
     if options.output == options.bindings == "-":
         raise UsageError("-o - --bindings -: found two documents for standard output, expected one")
@@ -114,14 +77,9 @@ def _show(result: Result, document: PlacementDocument, options: argparse.Namespa
         print_summary(result, printing.console(), wide=options.wide, document=document, steps=steps, asked=asked)
 
 
-def _verify(options: argparse.Namespace) -> int:
+def run_verify(options: argparse.Namespace) -> int:
+    """Carry out ``verify``."""
     from placer.answers.summary import print_findings, print_violations
-    from placer.problem.disruption import as_asked, outcome_of
-    from placer.problem.reading import read_whole_placement
-    from placer.problem.wanted import wanted_text
-    from placer.rules import verify
-    from placer.rules.scoring import score
-    from placer.search.numa.binding_order import misstated
 
     placement, unread = read_whole_placement(options.placement, strict=options.strict)
     options.with_ = wanted_text(placement.wanted)
@@ -153,10 +111,9 @@ def _verify(options: argparse.Namespace) -> int:
     return VIOLATIONS if violations else flags.OK
 
 
-def _expand(options: argparse.Namespace) -> int:
-    from placer.problem.reading import read_expansion
-
-    printing.writable([Path(options.output)] if options.output != "-" else [])
+def run_expand(options: argparse.Namespace) -> int:
+    """Carry out ``expand``."""
+    printing.check_output(options)
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
     printing.put(documents, options)
     if not documents:

@@ -154,7 +154,7 @@ class OtherSchedulers:
         return replace(late, mimicry=mimicked.fate(key, deadline))
 
     def _mimic(self, name: str, policy: str, deadline: Deadline) -> _Mimicked | PolicyFailed:
-        instance, arguments = self.case.of_scheduler(name).instance, self.arguments.get(policy)
+        instance, arguments = replace(self.case, scheduler_name=name).instance, self.arguments.get(policy)
         try:
             return _Mimicked(instance, mimic(instance, policy, arguments=arguments, deadline=deadline))
         except PolicyFailed as error:

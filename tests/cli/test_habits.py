@@ -17,7 +17,7 @@ import yaml
 
 from placer import read
 from placer.answers.progress import Progress
-from placer.cli import help_texts, main
+from placer.cli import commands, main
 from placer.cli.program import leaves, parser
 from tests.support import listing, node, pod, pod_group
 from tests.write_schemas import REPORTS, report_schema
@@ -354,11 +354,11 @@ def test_progress_says_what_is_done(
 
 def test_every_command_is_in_a_group_and_has_two_examples() -> None:
     names = [each.prog.removeprefix("placer ") for each in leaves(parser())]
-    grouped = {name for group in help_texts.GROUPS.values() for name in group}
+    grouped = {name for group in commands.GROUPS.values() for name in group}
     assert {name.split(" ")[0] for name in names} <= grouped
     for name in names:
         if not name.startswith("generate "):
-            first, second = help_texts.EXAMPLES[name]
+            first, second = commands.CALLS[name]
             assert first != second
             for line in (first, second):
                 words = shlex.split(line.partition(" > ")[0].partition(" | ")[0])
@@ -369,7 +369,7 @@ def test_every_command_is_in_a_group_and_has_two_examples() -> None:
 def test_help_lists_commands_in_groups_and_hides_leader_election(capsys: Capture) -> None:
     assert main(["help"]) == 0
     text = capsys.readouterr().out
-    assert [title for title in help_texts.GROUPS if f"\n{title}:\n" in text] == list(help_texts.GROUPS)
+    assert [title for title in commands.GROUPS if f"\n{title}:\n" in text] == list(commands.GROUPS)
     for words in (["help", "preempt"], ["preempt", "--help"]):
         assert main(words) == 0
         shown = capsys.readouterr().out

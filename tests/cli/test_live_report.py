@@ -12,7 +12,7 @@ import pytest
 
 from placer import solve
 from placer.answers.report import contents_of_result, page
-from placer.cli.live_report import LiveReport
+from placer.cli.running import LiveReport
 from placer.passes.metrics_server import PageServer
 from tests.report.scenes import fleet
 from tests.support import instance_of

@@ -45,8 +45,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
         taken = Snapshot(scheduler_name="placer", items=items, versions={}, counts={"nodes": 2})
         monkeypatch.setattr(placer.passes.cluster, "take", lambda *_, **__: taken)
         monkeypatch.setattr(placer.passes.cluster.Client, "connect", connect)
-        monkeypatch.setattr("placer.passes.cluster.reading.rejections.failed_pods", lambda *_: [])
-        monkeypatch.setattr("placer.passes.cluster.reading.gang_record.read_record", lambda *_: RecordedGangs())
+        monkeypatch.setattr("placer.cli.snapshotting.take", lambda *_: taken)
+        monkeypatch.setattr("placer.cli.snapshotting.failed_pods", lambda *_: [])
+        monkeypatch.setattr("placer.cli.snapshotting.read_record", lambda *_: RecordedGangs())
         return asked
 
     return holding

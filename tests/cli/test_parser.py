@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from placer.cli import main
-from placer.cli.program import parser
+from placer.cli.program import leaves, parser
 from tests.support import node, pod
 
 Capture = pytest.CaptureFixture[str]
@@ -178,3 +179,9 @@ def test_usage_errors_are_data_with_json(words: list[str], capsys: Capture) -> N
     assert printed.out == ""
     document = json.loads(printed.err)
     assert (document["error"], document["faults"]) == ("UsageError", [])
+
+
+def test_every_command_is_carried_out_by_a_function_that_is_there() -> None:
+    for each in leaves(parser()):
+        module, function = (each.get_default("run") or "lab.generating:run").split(":")
+        assert callable(getattr(import_module(f"placer.cli.{module}"), function)), each.prog

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from placer.answers.report import contents_of_result, page
 from placer.answers.solving import solve
 from placer.base.errors import UsageError
-from placer.cli.live_report import LiveReport
+from placer.cli.running import LiveReport
 from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding
 from placer.passes.cluster.planning.disruption_plan import DisruptionReport
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState

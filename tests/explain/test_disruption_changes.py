@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.answers.explain import explanation
+from placer.answers.explain import cluster_changes
 from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case, Change
 from placer.answers.explain.explanation import explain, find_groups
@@ -23,7 +23,7 @@ OWNED = {
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The searches end because they prove something."""
     monkeypatch.setattr(changes, "MORE", 120.0)
-    monkeypatch.setattr(explanation, "DISTURBING", 60.0)
+    monkeypatch.setattr(cluster_changes, "DISTURBING", 60.0)
 
 
 def runs(name: str, on: str, priority: int = 0, **requests: object) -> Document:

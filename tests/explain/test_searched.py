@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.answers.explain import explanation
+from placer.answers.explain import cases
 from placer.answers.explain import tried_changes as changes
 from placer.answers.explain.cases import Case
 from placer.answers.explain.explanation import explain, find_groups
@@ -16,7 +16,7 @@ from tests.support import Document, node, pod, pod_group
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The searches end because they prove something."""
-    monkeypatch.setattr(explanation, "SEARCH", 60.0)
+    monkeypatch.setattr(cases, "SEARCH", 60.0)
     monkeypatch.setattr(changes, "MORE", 120.0)
 
 

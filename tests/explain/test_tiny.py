@@ -7,8 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from placer.answers.explain.causes import corrections
-from placer.answers.explain.decisions import LoneGroup
+from placer.answers.explain.decisions import LoneGroup, corrections
 from placer.base.deadline import NEVER
 from placer.problem import GroupKey, Instance
 from tests.explain.test_hand_made import fits

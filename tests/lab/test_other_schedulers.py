@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from placer.answers.explain import explanation
 from placer.answers.explain.cases import Case, Placed
 from placer.answers.explain.explanation import Explanation, find_groups
 from placer.answers.explain.question import Say
@@ -189,7 +188,7 @@ def test_a_third_of_the_time_is_kept_for_other_schedulers(
         left.append(deadline.left)
         return [Explanation(key, admitted=False) for key in keys]
 
-    monkeypatch.setattr(explanation, "explain", explained)
+    monkeypatch.setattr("placer.cli.explaining.explain", explained)
     path = tmp_path / "c.json"
     documents = [node("n", gpu=4), *gang("g", 1, 8, scheduler=scheduler)]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placer.answers.solving import solve
-from placer.answers.summary.verdict import stopped
+from placer.answers.summary import stopped
 from placer.arrays import dense_builder
 from placer.base.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.problem import Instance, Pod

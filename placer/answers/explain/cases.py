@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
+from placer.answers.solving import solve
 from placer.arrays.dense_builder import make_dense
 from placer.base.deadline import Deadline
 from placer.kube.manifests import Edits, Objects, RawObject, Text, edit, from_documents, read_objects, validate
@@ -31,6 +32,8 @@ from placer.search.numa.binding_order import aligned
 
 MORE_ORDERS = 0.5
 
+#: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
+SEARCH, LEAST_SEARCH = 1.0, 1.0
 
 #: Things that are left out one by one, to see whether the group fits without them.
 DROPPED = 12
@@ -113,6 +116,14 @@ def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
     return None if verify(instance, placement) else Placed(instance, placement)
 
 
+def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
+    """Place all that waits by ``auto``; None: no time."""
+    seconds = min(SEARCH, deadline.left)
+    if seconds < LEAST_SEARCH:
+        return None
+    return Placed(instance, solve(instance, time_limit=seconds).placement or Placement())
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """The objects of an instance, to be changed and read again.
@@ -183,18 +194,6 @@ class Case:
     def placed(self) -> Placed | None:
         """A placement of all that waits; None: a bug."""
         return place(self.instance)
-
-    def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
-        """The same with some bindings carried out and one group waiting."""
-        return replace(self, only=key, before=before, least=None)
-
-    def needing(self, key: GroupKey, count: int) -> Case:
-        """The same, in which a group needs so many pods."""
-        return replace(self, only=None, before=None, least=(key, count))
-
-    def of_scheduler(self, name: str) -> Case:
-        """The same, in which only pods of one scheduler wait."""
-        return Case(self.raws, name, self.lenient)
 
     def changed(self, change: Change) -> Case:
         """The case with a change made; ``BadInstance`` or ``UsageError``: it cannot be."""

@@ -1,27 +1,36 @@
-"""Changes around the group: capability of queues, pods that are being deleted, gangs that end."""
+"""Changes around the group: capability of queues, pods that are being deleted, gangs that end, what must go for it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from placer.answers.explain.cases import Change, needed, pod_words
+from placer.answers.explain.cases import LEAST_SEARCH, Change, needed, pod_words
 from placer.answers.explain.node_changes import LAST
+from placer.answers.making_room import preempt
 from placer.answers.reasons.cause import NAMED, plural
 from placer.base.quantity import format_amount
 from placer.base.words import and_list, some
 from placer.problem import Key, Pod, PodState
-from placer.problem.disruption import protections
+from placer.problem.disruption import Disruption, protections
 from placer.problem.gangs import VOLCANO
+from placer.problem.placement import LOSSES
 from placer.problem.queues import NAMESPACES
-from placer.problem.what_if import without
+from placer.problem.what_if import with_pods, without
 
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
+    from placer.problem import Instance
+    from placer.problem.result import Result
 
-#: How much these changes disturb, the least first.
-WAIT, QUEUE, END = -1, 3, 6
+
+#: How much these changes disturb, the least first; evictions as a higher priority does, by which others may go as well.
+WAIT, QUEUE, END, DISTURB = -1, 3, 6, 7
+
+#: Most seconds of a search for evictions and moves.
+DISTURBING = 6.0
 
 #: Labels that Deployments, ReplicaSets and StatefulSets give to their pods, which never end by themselves.
 _ENDLESS = frozenset({"pod-template-hash", "statefulset.kubernetes.io/pod-name"})
@@ -94,8 +103,8 @@ def deleted_pods(question: Question) -> Iterator[Change]:
 
 def ended_gangs(question: Question) -> Iterator[Change]:
     """Running gangs whose end alone lets the group in, the smallest first."""
-    ending = (unit for unit in _units(question).items() if _may_end(unit[1]))
-    units = sorted(ending, key=_by_size)[:SCREENED]
+    ending = (unit for unit in _units(question).items() if all(_ENDLESS.isdisjoint(pod.labels) for pod in unit[1]))
+    units = sorted(ending, key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
     yield from (_end_of(question, *unit) for unit in question.deadline.each(helping))
 
@@ -107,14 +116,6 @@ def _end_of(question: Question, name: str, pods: Sequence[Pod]) -> Change:
     rank = LAST if called else END, len(pods)
     calls = ", though they call each other" if called else ""
     return Change(change + calls, rank, without=pod_words(pod.key for pod in pods))
-
-
-def _by_size(unit: tuple[str, Sequence[Pod]]) -> tuple[int, str]:
-    return len(unit[1]), unit[0]
-
-
-def _may_end(pods: Iterable[Pod]) -> bool:
-    return all(_ENDLESS.isdisjoint(pod.labels) for pod in pods)
 
 
 def _partners(question: Question) -> set[tuple[Key, str]]:
@@ -148,3 +149,40 @@ def _units(question: Question) -> dict[str, list[Pod]]:
         if pod.state is PodState.BOUND and not pod.daemon and pod.group != question.key:
             units[f"Pod {pod.key}" if pod.group is None else str(pod.group)].append(pod)
     return units
+
+
+def least_disturbed(question: Question) -> Iterator[Change]:
+    """Evictions and moves for the group alone, or next to those that are placed where it fits alone."""
+    seconds = min(DISTURBING, question.deadline.left)
+    if question.disturbs and not question.lifted and seconds >= LEAST_SEARCH:
+        result = preempt(_with_new_pods_kept(question), question.key, time_limit=seconds, costs=False)
+        if result.placement is not None and result.placement.disturbs:
+            yield _change(question, result, Disruption(result.instance, result.placement))
+
+
+def _with_new_pods_kept(question: Question) -> Instance:
+    """Pods that do not run yet can be neither evicted nor moved."""
+    pods, new = question.instance.pods, question.placed.placement.node_of
+    kept = [key for key in new if pods[key].node is not None]
+    return with_pods(question.instance, kept, lambda pod: replace(pod, protected="it does not run yet"))
+
+
+def _change(question: Question, result: Result, disruption: Disruption) -> Change:
+    counted = [each for each in result.objective if each.value.name in (*LOSSES, "moved", "movedUnits")]
+    proved = "proved to be the least" if all(each.met for each in counted) else "the least that was found"
+    key, moves = question.key, sorted(disruption.moved.items())
+    beside = "" if "Outcompeted" in question.codes else f" --for {key.namespace}/{key.name}"
+    return Change(
+        f"{_going_words(disruption)} ({proved}; placer preempt{beside})",
+        (DISTURB, len(disruption.gone)),
+        without=pod_words(disruption.evicted),
+        set_=tuple(f"{words}:spec.nodeName={each.node}" for pod, each in moves for words in pod_words([pod])),
+    )
+
+
+def _going_words(disruption: Disruption) -> str:
+    named: dict[str, list[str]] = {"evict": [], "move": []}
+    for unit in disruption.units:
+        verb = "move" if set(unit.pods) <= disruption.moved.keys() else "evict"
+        named[verb].append(f"{unit.name} ({plural(len(unit.pods), 'pod')})")
+    return and_list(f"{verb} {and_list(some(names, NAMED))}" for verb, names in named.items() if names)

@@ -14,7 +14,6 @@ from placer.arrays.dense_builder import make_dense
 from placer.base.deadline import Deadline
 from placer.base.errors import UsageError
 from placer.problem import GroupKey, Instance
-from placer.problem.wanted import count_at_tier
 from placer.problem.what_if import alone, unready, with_copies
 
 #: Pods of all copies that are tried at once; a bound beyond that is counted only.
@@ -36,11 +35,6 @@ class Copies:
         """Plain data (models/interface.md)."""
         numbers = {"copies": self.copies, "bound": self.bound, "provedBy": self.proved_by}
         return {"group": self.group.as_dict(), **numbers}
-
-
-def read_spare(words: str, instance: Instance) -> tuple[int, int]:
-    """Read ``K@TIER``, by number or tierName; a wrong text or an absent tier is a :class:`UsageError`."""
-    return count_at_tier("--spare", words, instance)
 
 
 def with_spares(instance: Instance, key: GroupKey, lost_of_each: int, tier: int) -> Instance:

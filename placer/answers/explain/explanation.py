@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from placer.answers.explain.cases import Case, Gated, Placed
-from placer.answers.explain.causes import Correction, GroupCause, corrections
-from placer.answers.explain.decisions import LoneGroup
+from placer.answers.explain.cases import Case, Gated, Placed, place_by_search
+from placer.answers.explain.decisions import Correction, Decision, GroupCause, LoneGroup, corrections, named_nodes
 from placer.answers.explain.lifts import RULES_OF, rules_of
 from placer.answers.explain.question import Question, Say, numbered, silent
-from placer.answers.explain.shortages import named_nodes
 from placer.answers.explain.tried_changes import TriedChange, changes
-from placer.answers.making_room import preempt
 from placer.answers.reasons import LATE, reasons_beside
 from placer.answers.reasons.cause import plural
-from placer.answers.solving import solve
 from placer.arrays.dense_builder import make_dense
 from placer.base.codes import REASONS
 from placer.base.deadline import GRACE, Deadline, OutOfTime, wall, within
@@ -28,16 +25,11 @@ from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.group_names import HOME, CalledGroup, waiting_like
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
-from placer.problem.result import Reason, Result
+from placer.problem.result import Reason
 from placer.problem.what_if import empty
 from placer.search.answer_by_name import FIRST_FIT, first_fit
 
 NAMED = 8
-
-#: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
-SEARCH, LEAST_SEARCH = 1.0, 1.0
-
-DISTURBING = 6.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,10 @@ class Explanation:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data (models/interface.md)."""
-        sets = [[_cause_dict(cause) for cause in causes] for causes in self.corrections]
+        sets = [
+            [{"code": cause.code, "rules": list(cause.rules), "message": cause.message} for cause in causes]
+            for causes in self.corrections
+        ]
         return {
             "group": self.group.as_dict(),
             "causes": sets[0] if sets else [],
@@ -86,26 +81,12 @@ class Explanation:
             "admitted": self.admitted,
             "pods": self.pods,
             "equal": [{"namespace": key.namespace, "name": key.name} for key in self.equal],
-            "changes": [_change_dict(each) for each in self.changes],
+            "changes": [each.as_dict() for each in self.changes],
             "gated": [
                 {"namespace": key.namespace, "name": key.name, "gates": list(pod.gates)}
                 for key, pod in sorted(self.gated.items())
             ],
         }
-
-
-def _cause_dict(cause: GroupCause) -> dict[str, Any]:
-    return {"code": cause.code, "rules": list(cause.rules), "message": cause.message}
-
-
-def _change_dict(tried: TriedChange) -> dict[str, Any]:
-    return {
-        "message": tried.change.message,
-        "with": list(tried.objects),
-        "without": list(tried.change.without),
-        "admitted": True,
-        "loses": [{"namespace": key.namespace, "name": key.name} for key in tried.loses],
-    }
 
 
 def find_groups(case: Case, words: str, namespace: str | None = None, home: str = HOME) -> list[GroupKey]:
@@ -151,20 +132,6 @@ def gates_words(gated: Mapping[Key, Gated]) -> str:
     names = sorted({name for pod in gated.values() for name in pod.gates})
     gates = f"scheduling gate{'s' if len(names) > 1 else ''} {and_list(names)}"
     return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
-
-
-def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
-    """Place all that waits by ``auto``; None: no time."""
-    seconds = min(SEARCH, deadline.left)
-    if seconds < LEAST_SEARCH:
-        return None
-    return Placed(instance, solve(instance, time_limit=seconds).placement or Placement())
-
-
-def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> Result | None:
-    """Evictions and moves for a group; None: no time."""
-    seconds = min(DISTURBING, deadline.left)
-    return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds, costs=False)
 
 
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
@@ -258,7 +225,7 @@ def _explained(
     question = Question(case, key, placed, tuple(sets), deadline, equal=equal, say=say)
     gated = {pod: each for pod, each in case.gated.items() if each.group == key}
     never = "" if fits is not False else _never(lone, sets)
-    tried, group = tuple(changes(question, place_by_search, disturb_by_search)), case.instance.groups[key]
+    tried, group = tuple(changes(question)), case.instance.groups[key]
     return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need, never=never)
 
 
@@ -288,15 +255,14 @@ def _one_more(case: Case, group: Group, placed: Placed, deadline: Deadline, say:
     """Nothing that runs goes for an optional pod (D4)."""
     there = placed.placement.node_of
     now = sum(key in there for key in group.pending)
-    asking = case.needing(group.key, group.placed_before + now + 1)
+    asking = replace(case, least=(group.key, group.placed_before + now + 1))
     without = {key: node for key, node in there.items() if key not in group.pending}
     beside = Placed(asking.instance, Placement.of(without))
     lone = LoneGroup(asking.instance, group.key, deadline)
     fits = lone.confirmed().fits
     sets = [(_outcompeted(asking, lone, beside, None),)] if fits else corrections(lone) or []
-    question = Question(asking, group.key, beside, tuple(sets), deadline, say=say)
-    tried = changes(question, place_by_search, lambda *_: None)
-    return tuple(each for change in tried for each in _as_optional(case, group, placed, now, change))
+    question = Question(asking, group.key, beside, tuple(sets), deadline, disturbs=False, say=say)
+    return tuple(each for change in changes(question) for each in _as_optional(case, group, placed, now, change))
 
 
 def _as_optional(case: Case, group: Group, placed: Placed, now: int, tried: TriedChange) -> Iterator[TriedChange]:
@@ -328,3 +294,90 @@ def _rivals(instance: Instance, placed: Placed, lone: LoneGroup) -> str:
     its = instance.groups[lone.key].priority
     where = f"{named_nodes(sorted(nodes))}, where it fits alone"
     return f"as things stand, pods of {and_list(named)} (its own priority is {its}) are placed on {where}"
+
+
+class JobFits(StrEnum):
+    """When a job fits."""
+
+    NOW = "now"  #: beside what runs, others that wait left out
+    CHANGE = "change"  #: not beside what runs, and what of the job fits before it, but on the empty cluster
+    NEVER = "never"  #: not even where only DaemonSet and static pods run
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """When one group of a job fits (None: undecided), and why not now; of one that never fits on the empty cluster.
+
+    ``tier``, ``hyper_node``: where it fits now; None: the virtual root. ``decided_by``: who decided and confirmed.
+    """
+
+    answer: JobFits | None
+    explanation: Explanation
+    tier: int | None = None
+    hyper_node: str | None = None
+    decided_by: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data (models/interface.md)."""
+        plain = self.explanation.as_dict()
+        where = {"tier": self.tier, "hyperNode": self.hyper_node} if self.answer is JobFits.NOW else {}
+        return {**plain, "answer": self.answer and str(self.answer), **where, "decidedBy": list(self.decided_by)}
+
+
+def job_groups(case: Case, without: Case) -> list[GroupKey]:
+    """Groups whose pods wait and are not there without the job; none is a :class:`UsageError`."""
+    there = without.instance.pods
+    found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
+    if not found:
+        gated = {key: pod for key, pod in case.gated.items() if key not in without.gated}
+        what = gates_words(gated) if gated else "no new pod that would wait"
+        raise UsageError(
+            f"--job: found {what}, expected Pods that are not there yet and have no node, or a workload that makes them"
+        )
+    return list(found)
+
+
+def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline, say: Say = silent) -> Iterator[JobAnswer]:
+    """When each group of a job fits, next to those before it that do; others that wait are left out."""
+    instance, before = case.instance, Placement()
+    equal: Mapping[GroupKey, frozenset[GroupKey]] = within(deadline, lambda: equal_pods(instance), {})
+    refused: dict[frozenset[GroupKey], JobAnswer] = {}
+    for at, key in enumerate(keys):
+        known = refused.get(equal.get(key, frozenset()))
+        if known is not None:
+            yield replace(known, explanation=replace(known.explanation, group=key))
+            continue
+        share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
+        lone = LoneGroup(instance, key, share)
+        steps = numbered(key, at, len(keys), say)
+        decision = within(deadline, lone.confirmed, Decision(None))
+        if decision.fits and decision.placement is not None:
+            yield _now(instance, key, decision)
+            instance = Outcome(instance, decision.placement).carried_out()
+            before = Placement((*before.bindings, *decision.placement.bindings))
+            refused = {}
+        else:
+            ask = partial(_later, replace(case, only=key, before=before), lone, decision, share, steps)
+            answer = within(deadline, ask, JobAnswer(None, Explanation(key, admitted=False)))
+            refused |= {equal[key]: answer} if key in equal else {}
+            yield answer
+
+
+def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:
+    nodes = set((decision.placement or Placement()).node_of.values())
+    nodes |= {instance.pods[pod].node or "" for pod in instance.groups[key].bound}
+    where = instance.topology.smallest_common(nodes)
+    explanation = Explanation(key, admitted=True)
+    return JobAnswer(JobFits.NOW, explanation, instance.topology.tier(where), where, decision.by)
+
+
+def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline, say: Say) -> JobAnswer:
+    on_empty = LoneGroup(empty(lone.instance), lone.key, deadline)
+    ever = on_empty.confirmed() if decision.fits is False else Decision(None)
+    never = ever.fits is False
+    sets: Sequence[Correction] = corrections(on_empty if never else lone) or ()
+    asked = Question(case, lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline, say=say)
+    tried = tuple(changes(asked)) if decision.fits is False else ()
+    explanation = Explanation(lone.key, admitted=False, corrections=tuple(sets), changes=tried)
+    answer = None if ever.fits is None else JobFits.NEVER if never else JobFits.CHANGE
+    return JobAnswer(answer, explanation, decided_by=ever.by if never else decision.by)

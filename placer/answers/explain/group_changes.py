@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.answers.explain.cases import Change
 from placer.answers.reasons.cause import plural
+from placer.base.words import and_list
 from placer.problem import Dependency, Group, Instance, Key, NetworkTopology, Pod
 from placer.problem.communication import SAME_ZONE_COST, UNKNOWN_COST
 from placer.problem.gangs import COSCHEDULING, KAI, UPSTREAM, VOLCANO
 from placer.problem.instance import SubGroupPolicy
+from placer.problem.neighbour_demand import DOMAIN_ANNOTATIONS
+from placer.problem.neighbours import DomainUnit, Neighbours
 
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
+
 
 #: How much these changes disturb, the least first.
 CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
@@ -129,6 +133,10 @@ def corrected(question: Question) -> Iterator[Change]:
         yield Change(f"do without {', '.join(fields)}{MADE_AGAIN}", (MEMBERS, len(edits)), set_=edits)
 
 
+def _without_fields(pod: Pod) -> list[str]:
+    return [f"pod/{pod.namespace}/{pod.name}:{field}=" for field in sorted({_field(text) for text in pod.unsupported})]
+
+
 def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
     key, group = question.key, question.group
     if written.document is not None:
@@ -149,10 +157,6 @@ def _one_limit(written: GroupObject) -> Iterator[Change]:
         said = [f"{name} ({', '.join(sorted({str(each[name]) for _, each in both}))})" for name in (gone, kept)]
         edits = tuple(written.set(f"{path}.{gone}", None) for path, _ in both)
         yield Change(f"leave out {said[0]} next to {said[1]}", (CORRECT, len(edits)), set_=edits)
-
-
-def _without_fields(pod: Pod) -> list[str]:
-    return [f"pod/{pod.namespace}/{pod.name}:{field}=" for field in sorted({_field(text) for text in pod.unsupported})]
 
 
 def _written_limits(written: GroupObject) -> list[tuple[str, Mapping[str, Any]]]:
@@ -264,3 +268,97 @@ def _less_urgent(question: Question, priority: int) -> list[Key]:
     """Running pods count, since the least urgent of all decides."""
     pods = (*question.group.pending, *question.group.bound)
     return [key for key in pods if question.instance.pods[key].unit_priority < priority]
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def looser_neighbours(question: Question) -> Iterator[Change]:
+    """The group's demands on its neighbours left out, or asked for less strictly."""
+    if "PodAffinity" in question.codes:
+        yield from _left_out(question, "PodAffinity", "affinity", "podAffinity", "be near")
+    if "PodAntiAffinity" in question.codes:
+        yield from _left_out(question, "PodAntiAffinity", "anti_affinity", "podAntiAffinity", "be apart from")
+    if "TopologySpread" in question.codes:
+        yield from _wider_skew(question)
+    yield from _not_in_one_domain(question)
+    yield from _not_alone(question)
+
+
+def _left_out(question: Question, code: str, field: str, written: str, asks: str) -> Iterator[Change]:
+    pods = [pod for pod in question.pods if getattr(pod.neighbours, field)]
+
+    def without(asked: Neighbours) -> Neighbours:
+        return replace(asked, **{field: ()})
+
+    if pods and question.fits(question.with_neighbours(without)):
+        specs = filter(None, (question.case.pod_spec(pod.key) for pod in pods))
+        edits = tuple(dict.fromkeys(f"{words}.affinity.{written}.{_REQUIRED}=" for words, _ in specs))
+        said = f"do not require its pods to {asks} others by {and_list(question.topology_keys([code]))}{MADE_AGAIN}"
+        yield Change(said, (CALLS, len(edits)), set_=edits)
+
+
+def _not_in_one_domain(question: Question) -> Iterator[Change]:
+    keys = {unit.topology_key for pod in question.pods for unit in pod.neighbours.units if _is_of_group(question, unit)}
+    wide = _with_units(question, lambda unit: not _is_of_group(question, unit))
+    if "TopologyTooNarrow" in question.codes and keys and question.fits(wide):
+        edit = GroupObject(question).set("spec.schedulingConstraints", None)
+        yield Change(f"do not ask for one domain of {and_list(sorted(keys))}", (CALLS, len(keys)), set_=(edit,))
+
+
+def _is_of_group(question: Question, unit: DomainUnit) -> bool:
+    return unit.name == str(question.key)
+
+
+def _not_alone(question: Question) -> Iterator[Change]:
+    if question.codes.isdisjoint(("TopologyTooNarrow", "Exclusive")):
+        return
+    edits = [edit for pod in question.pods for edit in _annotations(question, pod)]
+    wide = _with_units(question, lambda unit: _is_of_group(question, unit))
+    if edits and question.fits(wide):
+        units = {unit for pod in question.pods for unit in pod.neighbours.units if not _is_of_group(question, unit)}
+        said = f"do not ask for {and_list(sorted(set(map(_domain_words, units))))}{MADE_AGAIN}"
+        yield Change(said, (CALLS, len(edits)), set_=tuple(edits))
+
+
+def _domain_words(unit: DomainUnit) -> str:
+    return f"a domain of {unit.topology_key} of its own" if unit.exclusive else f"one domain of {unit.topology_key}"
+
+
+def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Instance:
+    return question.with_neighbours(lambda asked: replace(asked, units=tuple(filter(keep, asked.units))))
+
+
+def _annotations(question: Question, pod: Pod) -> Iterator[str]:
+    document = question.case.document("Pod", pod.namespace, pod.name) or {}
+    written = document.get("metadata", {}).get("annotations") or {}
+    yield from (
+        f"pod/{pod.namespace}/{pod.name}:metadata.annotations[{name}]="
+        for name in DOMAIN_ANNOTATIONS
+        if name in written
+    )
+
+
+def _wider_skew(question: Question) -> Iterator[Change]:
+    """None is above the number of pods that may be counted."""
+    most = len(question.instance.pods)
+
+    def wide(skew: int) -> Instance:
+        return question.with_neighbours(
+            lambda asked: replace(
+                asked, spread=tuple(replace(each, max_skew=max(skew, each.max_skew)) for each in asked.spread)
+            )
+        )
+
+    skew = 2 + bisect_left(range(2, most + 1), True, key=lambda skew: question.fits(wide(skew)))
+    if skew <= most:
+        edits = dict.fromkeys(edit for pod in question.pods for edit in _skews(question, pod, skew))
+        yield Change(f"let maxSkew be {skew}{MADE_AGAIN}", (CALLS, skew), set_=tuple(edits))
+
+
+def _skews(question: Question, pod: Pod, skew: int) -> Iterator[str]:
+    words, spec = question.case.pod_spec(pod.key) or ("", {})
+    written: Sequence[dict[str, Any]] = spec.get("topologySpreadConstraints") or ()
+    for at, each in enumerate(written):
+        if each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("maxSkew", 0) < skew:
+            yield f"{words}.topologySpreadConstraints[{at}].maxSkew={skew}"

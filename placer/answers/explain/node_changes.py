@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -11,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from placer.answers.explain.cases import Change, needed
-from placer.answers.explain.shortages import named_nodes
+from placer.answers.explain.decisions import named_nodes
 from placer.answers.reasons.cause import plural
 from placer.base.quantity import Resources
 from placer.base.words import and_list
@@ -41,13 +42,15 @@ TEMPLATES = 8
 
 MOST_ADDED = 4096
 
+VALUES = 16
+
 
 def freed_nodes(question: Question) -> Iterator[Change]:
     """Nodes closed to the group: cordoned, tainted, or without a label."""
     found = False
     for rank, way in _WAYS.items():
         opened = _opened(question, way)
-        chosen = few_nodes(question, opened)
+        chosen = _few_nodes(question, opened)
         found |= bool(chosen)
         if chosen:
             yield _WORDS[rank](question, chosen, opened)
@@ -59,7 +62,7 @@ def freed_nodes(question: Question) -> Iterator[Change]:
 
 def _freed_in_several_ways(question: Question) -> Iterator[Change]:
     opened = _opened(question, _in_all_ways)
-    chosen = few_nodes(question, opened)
+    chosen = _few_nodes(question, opened)
     there = question.instance.nodes
     made = []
     for rank, field in _FIELDS.items():
@@ -151,8 +154,8 @@ def _opened(question: Question, way: _Way) -> dict[str, Node]:
     return found
 
 
-def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
-    """Few of the nodes that let the group in: used ones that it needs."""
+def _few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
+    """Used ones that it needs."""
     decision = question.decide(_with_nodes(question.instance, opened)) if opened else None
     if decision is None or decision.placement is None:
         return ()
@@ -209,8 +212,7 @@ def _with_tolerations(question: Question, pod: Pod, taints: Sequence[Taint]) -> 
     return f"{words}.tolerations={json.dumps([*(spec.get('tolerations') or ()), *more])}"
 
 
-def label_change(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
-    """Labels that some nodes get, by name and as they would be."""
+def _label(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
     edits, said = [], set()
     for name in names:
         old = question.instance.nodes[name].labels
@@ -226,7 +228,21 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
     return Change(message, (LAST if place else LABEL, len(names)), set_=tuple(edits))
 
 
-_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: label_change}
+_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: _label}
+
+
+def labelled_domains(question: Question) -> Iterator[Change]:
+    """Nodes without a topology key that become part of a domain: one that is there, else a new one."""
+    for key in question.topology_keys():
+        nodes = question.instance.nodes
+        bare = [node for node in nodes.values() if key not in node.labels]
+        values = sorted({node.labels[key] for node in nodes.values() if key in node.labels})[:VALUES]
+        for value in [*values, f"{key.rsplit('/', 1)[-1]}-new"] if bare else ():
+            opened = {node.name: replace(node, labels={**node.labels, key: value}) for node in bare}
+            chosen = _few_nodes(question, opened)
+            if chosen:
+                yield _label(question, chosen, opened)
+                break
 
 
 # ---------------------------------------------------------------------------------------------------------- more nodes
@@ -272,24 +288,17 @@ def _fresh(node: Node) -> Node:
 
 
 def _fewest(question: Question, template: str) -> int:
-    """0 where many do not help."""
+    """0 where many do not help; few are likelier than many: the first steps double."""
+
+    def fits(count: int) -> bool:
+        return question.fits(_with_copies(question.instance, template, count))
+
     most = min(MOST_ADDED, max(1, len(question.pods)))
-    if not question.fits(_with_copies(question.instance, template, most)):
+    if not fits(most):
         return 0
-    low, high = 0, most  # few are likelier than many: the first steps go up by two's
-    step = 1
-    while low + step < high:
-        if question.fits(_with_copies(question.instance, template, low + step)):
-            high = low + step
-            break
-        low, step = low + step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        if question.fits(_with_copies(question.instance, template, middle)):
-            high = middle
-        else:
-            low = middle
-    return high
+    high = next(filter(fits, (2**power - 1 for power in range(1, most.bit_length()))), most)
+    low = high // 2 if high < most else 2 ** (most.bit_length() - 1) - 1
+    return low + 1 + bisect_left(range(low + 1, high), True, key=fits)
 
 
 def _names(instance: Instance, template: str, count: int) -> list[str]:

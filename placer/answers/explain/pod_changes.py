@@ -72,7 +72,7 @@ def _is_large_enough(node: Node, pod: Pod) -> bool:
 
 def _cuts(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Change]:
     alike = [each for each in question.pods if each.requests == pod.requests]
-    shares = _shares(len(alike))
+    shares = sorted({*(1 << power for power in range(len(alike).bit_length())), len(alike)})
     found = {_cut(pod, room, share) for room in _rooms(question, pod, nodes) for share in shares}
     for cut in sorted(found, key=lambda cut: (_lack(pod, cut), len(cut), cut)):
         edits = dict.fromkeys(edit for each in alike for edit in _requests(question, each, cut))
@@ -97,10 +97,6 @@ def _rooms(question: Question, pod: Pod, nodes: Sequence[Node]) -> Iterator[Mapp
         yield free
         for zone in node.numa.zones if node.numa is not None and pod.numa is not None else ():
             yield free | {name: zone.available[name] for name in zone.lists}
-
-
-def _shares(count: int) -> list[int]:
-    return sorted({*(1 << power for power in range(count.bit_length())), count})
 
 
 def _cut(pod: Pod, room: Mapping[str, int], share: int) -> Amounts:

@@ -49,10 +49,7 @@ def next_step(
 
 
 def priced(
-    instance: Instance,
-    steps: Iterable[tuple[GroupKey, NextStepPart]],
-    deadline: Deadline,
-    say: Callable[[str], None],
+    instance: Instance, steps: Iterable[tuple[GroupKey, NextStepPart]], deadline: Deadline, say: Callable[[str], None]
 ) -> dict[GroupKey, NextStepPart]:
     """Find the pods that must go for steps by ``preempt``, as far as there is time."""
     found = {}
@@ -61,10 +58,10 @@ def priced(
         if step.message == _SAYS:
             say(f"looking for the fewest pods that must go for {key.namespace}/{key.name}")
             seconds = min(PRICING, deadline.left)
-            late = seconds < LEAST
-            found[key] = (
-                _late(step) if late else _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
-            )
+            if seconds < LEAST:
+                found[key] = NextStepPart(command=step.command, message=_LATE)
+            else:
+                found[key] = _with_price(step, preempt(instance, key, time_limit=seconds, costs=False))
     return found
 
 
@@ -88,14 +85,8 @@ def rivals(instance: Instance, result: Result) -> list[GroupKey]:
     return within(Deadline.within(left), found, []) if ready else []
 
 
-def _late(step: NextStepPart) -> NextStepPart:
-    return NextStepPart(command=step.command, message=_LATE)
-
-
 def _with_price(step: NextStepPart, result: Result) -> NextStepPart:
-    if result.placement is None:
-        return _late(step)
-    disruption = Disruption(result.instance, result.placement)
+    disruption = Disruption(result.instance, result.placement or Placement())
     evicted, moved = len(disruption.evicted), len(disruption.moved)
     if evicted or moved:
         counts = ((evicted, "evict"), (moved, "move"))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from placer.answers.explain.cases import Case, Change, Placed
-from placer.answers.explain.decisions import Decision, LoneGroup
+from placer.answers.explain.decisions import Correction, Decision, LoneGroup
 from placer.answers.explain.lifts import RULES_OF
 from placer.base.deadline import Deadline
 from placer.problem import Group, GroupKey, Instance, Pod
@@ -17,16 +17,6 @@ from placer.problem.neighbours import Neighbours
 from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.what_if import with_group, with_pods
-
-if TYPE_CHECKING:
-    from placer.answers.explain.causes import Correction
-    from placer.problem.result import Result
-
-#: A placement of all that waits, found by the deadline; None where there was no time for it.
-Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
-
-#: Evictions and moves for one group, found by the deadline; None where there was no time for it.
-Disturb: TypeAlias = "Callable[[Instance, GroupKey, Deadline], Result | None]"
 
 #: Is given a few words about each step.
 Say: TypeAlias = Callable[[str], None]
@@ -62,10 +52,10 @@ class Question:
 
     Parameters
     ----------
-    search
-        Places all that waits where the greedy does not admit the group; None: never.
-    disturb
-        Finds pods that must go; None: nothing goes.
+    thorough
+        Whether all that waits is placed by a search where the greedy does not admit the group.
+    disturbs
+        Whether pods that run may go.
     lifted
         Causes that another change will lift.
     equal
@@ -77,8 +67,8 @@ class Question:
     placed: Placed
     corrections: tuple[Correction, ...]
     deadline: Deadline
-    search: Search | None = None
-    disturb: Disturb | None = None
+    thorough: bool = False
+    disturbs: bool = True
     lifted: frozenset[str] = frozenset()
     equal: frozenset[GroupKey] = frozenset()
     say: Say = field(default=silent, compare=False)
@@ -114,9 +104,9 @@ class Question:
         return tuple({(pod.requests, pod.constraints): pod for pod in self.pods}.values())
 
     def decide(self, instance: Instance, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether the group fits with causes lifted; thorough with ``search``."""
+        """Whether the group fits with causes lifted."""
         lone, codes = LoneGroup(instance, self.key, self.deadline), codes | self.lifted
-        return lone.fits(codes) if self.search is not None else lone.found(codes)
+        return lone.fits(codes) if self.thorough else lone.found(codes)
 
     def after(self, change: Change) -> Question:
         """The question with a change made and nothing else placed."""

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from placer.answers.explain.cases import Case, Change, Placed, place
-from placer.answers.explain.cluster_changes import deleted_pods, ended_gangs, larger_queues
-from placer.answers.explain.disruption_changes import least_disturbed
-from placer.answers.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
-from placer.answers.explain.neighbour_changes import labelled_domains, looser_neighbours
-from placer.answers.explain.node_changes import ADD, added_nodes, freed_nodes
+from placer.answers.explain.cases import Case, Change, Placed, place, place_by_search
+from placer.answers.explain.cluster_changes import deleted_pods, ended_gangs, larger_queues, least_disturbed
+from placer.answers.explain.group_changes import (
+    calls,
+    corrected,
+    fewer_members,
+    higher_priority,
+    looser_neighbours,
+    wider_tier,
+)
+from placer.answers.explain.node_changes import ADD, added_nodes, freed_nodes, labelled_domains
 from placer.answers.explain.pod_changes import other_labels, smaller_pods
-from placer.base.deadline import Deadline
+from placer.answers.explain.question import Question
 from placer.base.errors import PlacerError
-
-if TYPE_CHECKING:
-    from placer.answers.explain.question import Disturb, Question, Search
-    from placer.problem import GroupKey
+from placer.problem import GroupKey
 
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
@@ -58,24 +60,30 @@ class TriedChange:
     objects: tuple[dict[str, Any], ...]
     loses: tuple[GroupKey, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data (models/interface.md)."""
+        return {
+            "message": self.change.message,
+            "with": list(self.objects),
+            "without": list(self.change.without),
+            "admitted": True,
+            "loses": [{"namespace": key.namespace, "name": key.name} for key in self.loses],
+        }
 
-def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedChange]:
+
+def changes(question: Question) -> list[TriedChange]:
     """Find changes that admit a group, fewest losses first, as far as there is time.
 
-    ``search``: for kinds of which the greedy shows none to help. ``disturb``: for evictions and moves.
+    Where the greedy shows none of a kind to help, a search is asked.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
     single = list(chain(*found.values()))
-    thorough = replace(question, search=search, disturb=disturb)
+    thorough = replace(question, thorough=True)
     every = [*single, *_pairs_beside(question, single), *_admitting(thorough, least_disturbed)]
     if every:
-        thorough = replace(thorough, deadline=_within(question.deadline, MORE))
+        thorough = replace(thorough, deadline=question.deadline.at_most(MORE))
     every += chain(*(_admitting(thorough, propose) for propose, told in found.items() if not told))
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
-
-
-def _within(deadline: Deadline, seconds: float) -> Deadline:
-    return Deadline(min(deadline.at, Deadline.within(seconds).at))
 
 
 def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[TriedChange]:
@@ -83,7 +91,7 @@ def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[Tri
     if not several and any(each.change.rank[0] < ADD for each in single):
         return []
     seconds = MORE if single else question.deadline.left / 2
-    return list(islice(_pairs(replace(question, deadline=_within(question.deadline, seconds)), single), PAIRS))
+    return list(islice(_pairs(replace(question, deadline=question.deadline.at_most(seconds)), single), PAIRS))
 
 
 def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedChange]:
@@ -152,8 +160,8 @@ def _lost(question: Question, case: Case) -> tuple[GroupKey, ...] | None:
     if lost == ():
         return lost
     lost = _left_out(question, case.placed)
-    if lost is None and question.search is not None:
-        lost = _left_out(question, question.search(case.instance, question.deadline))
+    if lost is None and question.thorough:
+        lost = _left_out(question, place_by_search(case.instance, question.deadline))
     return lost
 
 

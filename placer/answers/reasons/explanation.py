@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from placer.answers.reasons.advice import Steps, next_steps
 from placer.answers.reasons.cause import NAMED, Cause, EligibleNodes, plural, pod_names
-from placer.answers.reasons.near_misses import calls_cause, zones_cause
+from placer.answers.reasons.near_misses import NeighbourWords, calls_cause, zones_cause
 from placer.answers.reasons.necessary_conditions import NecessaryConditions, countable
-from placer.answers.reasons.neighbour_words import NeighbourWords
 from placer.answers.reasons.prerequisites import never_placeable, never_ready, plain_reason
 from placer.answers.reasons.relaxations import LoneTrial, undecided
 from placer.arrays import Dense, DenseGroup, Solution
@@ -133,20 +132,20 @@ class _GroupsAlone:
     def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
         self.counting, self.alone = NecessaryConditions(instance, countable(layout)), LoneTrial(layout)
+        self._neighbours = NeighbourWords(instance)
         self._cache: dict[object, Cause | None] = {}
 
     def cause(self, number: int) -> Cause | None:
         kind = self._kind(number)
-        counted = self._once(("counted", kind), lambda: self.counting.cause(number))
+        if kind not in self._cache:
+            self._cache[kind] = self._found(number)
+        return self._cache[kind]
+
+    def _found(self, number: int) -> Cause | None:
+        counted = self.counting.cause(number)
         if counted is not None:
-            return self._once(("first", kind), lambda: self._first(number, counted))
-        return self._once(("alone", kind), lambda: self._tried(number))
-
-    def _first(self, number: int, counted: Cause) -> Cause:
-        found = self.alone.first(number, counted)
-        return counted if found is counted else self._named(number, found)
-
-    def _tried(self, number: int) -> Cause | None:
+            found = self.alone.first(number, counted)
+            return counted if found is counted else self._named(number, found)
         alone = self.layout.lone_kind(number) is not None and self.dense.numa is None
         if alone and self.dense.classes[self.dense.groups[number].classes[0]].neighbours < 0:
             return None  # of one pod alone counting says everything
@@ -163,15 +162,6 @@ class _GroupsAlone:
         if found.code == "TopologyTooNarrow":
             return self.counting.labels.naming_units(self.dense.groups[number], found)
         return self._neighbours.cause(self.dense, number, calls_cause(self.instance, self.dense, number, found))
-
-    @cached_property
-    def _neighbours(self) -> NeighbourWords:
-        return NeighbourWords(self.instance)
-
-    def _once(self, key: object, ask: Callable[[], Cause | None]) -> Cause | None:
-        if key not in self._cache:
-            self._cache[key] = ask()
-        return self._cache[key]
 
     def _kind(self, number: int) -> tuple[object, ...]:
         gang, dense = self.dense.groups[number], self.dense

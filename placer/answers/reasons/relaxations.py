@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from placer.answers.reasons.cause import Cause
 from placer.arrays import Dense
@@ -83,12 +83,8 @@ def _without_bandwidth(dense: Dense) -> Dense | None:
     return replace(dense, network=replace(network, calls=calls))
 
 
-def _without_network(dense: Dense) -> Dense | None:
-    return None if dense.network is None else replace(dense, network=None)
-
-
-def _without_zones(dense: Dense) -> Dense | None:
-    return None if dense.numa is None else replace(dense, numa=None)
+def _without_part(part: str, nothing: Any = None) -> Callable[[Dense], Dense | None]:
+    return lambda dense: None if getattr(dense, part) == nothing else replace(dense, **{part: nothing})
 
 
 def _without_rule(rule: str) -> Callable[[Dense], Dense | None]:
@@ -107,25 +103,17 @@ def _without_limits(dense: Dense) -> Dense | None:
     return replace(dense, scopes=scopes, neighbours=by_label or dense.neighbours)
 
 
-def _without_queues(dense: Dense) -> Dense | None:
-    return replace(dense, queue_rows=()) if dense.queue_rows else None
-
-
 #: Rules that counting cannot decide for sure, the last of the catalogue's order first.
 LADDER: tuple[_Relaxation, ...] = (
     _Relaxation("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
-    _Relaxation("NetworkCost", "calls would cost more than they may", _without_network),
-    _Relaxation("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_zones),
+    _Relaxation("NetworkCost", "calls would cost more than they may", _without_part("network")),
+    _Relaxation("NumaAlignment", "kubelets would refuse pods: NUMA zones have too little left", _without_part("numa")),
     _Relaxation("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
     _Relaxation("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
-    _Relaxation(
-        "PodAntiAffinity",
-        "pods would share a domain that one keeps the other off",
-        _without_rule("C13"),
-    ),
+    _Relaxation("PodAntiAffinity", "pods would share a domain that one keeps the other off", _without_rule("C13")),
     _Relaxation("PodAffinity", "some would not be near the pods that they must be near", _without_rule("C12")),
     _Relaxation(NARROW, "they would break its limits of tiers or node labels", _without_limits),
-    _Relaxation("QueueCapability", "the capability of its queue would be exceeded", _without_queues),
+    _Relaxation("QueueCapability", "the capability of its queue would be exceeded", _without_part("queue_rows", ())),
 )
 
 

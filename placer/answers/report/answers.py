@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from placer.answers.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
+from placer.answers.document import PlacementDocument, placement_document, stated_bounds, stated_weight_bound, statement
+from placer.answers.reasons import in_short, reasons_beside
+from placer.answers.reasons.explanation import Causes
+from placer.arrays import Solution
+from placer.arrays.dense_builder import make_dense
 from placer.base.codes import REASONS, ReasonCode
 from placer.base.deadline import NEVER, Deadline, within
 from placer.kube.manifests import Text
@@ -47,9 +50,12 @@ class Answer:
     decided: bool
     result: Result
     stated: bool
-    violations: tuple[Violation, ...]
-    reasons: Mapping[GroupKey, Reason]
-    findings: tuple[Finding, ...]
+    violations: tuple[Violation, ...] = ()
+
+    @cached_property
+    def document(self) -> PlacementDocument:
+        """The Placement of the result."""
+        return placement_document(self.result, versions={})
 
     @cached_property
     def disruption(self) -> Disruption:
@@ -68,56 +74,41 @@ def answer_of(instance: Instance, text: Text | None, *, strict: bool = False, de
     ``text``: a Placement or v1 Bindings; None: the cluster as it is. ``strict``: unknown keys are errors. ``deadline``:
     later reasons are ``NotDecided``. Errors of :func:`placer.problem.reading.read_whole_placement`.
     """
-    if text is None:
-        return _answer(instance, Placement(), None, (), deadline, decided=False)
-    placement, unread = read_whole_placement(text, strict=strict)
-    said = statement(text)
-    findings = list(unread.findings)
-    if said is not None and said.instance.sha256 != instance.digest:
-        words = "the Placement was made for other input than this; its bounds are dropped, its reasons recomputed"
-        findings.append(Finding("PlacementOfOtherInput", text.name, f"{text.name}: {words}"))
-        said = None
-    return _answer(instance, placement, said, tuple(findings), deadline, decided=True)
-
-
-def answer_of_result(result: Result) -> Answer:
-    """Take a result that was verified when it was made."""
-    placement = result.placement or Placement()
-    outcome = outcome_of(result.instance, placement)
-    return Answer(result.instance, outcome, True, result, True, (), result.reasons, result.findings)
-
-
-def _answer(
-    instance: Instance,
-    placement: Placement,
-    said: PlacementDocument | None,
-    findings: tuple[Finding, ...],
-    deadline: Deadline,
-    *,
-    decided: bool,
-) -> Answer:
+    placement, said, findings = (Placement(), None, []) if text is None else _read(instance, text, strict)
     before, instance = instance, as_asked(instance, placement)
-    outcome = outcome_of(instance, placement)
-    violations = tuple(verify(instance, placement))
+    outcome, violations = outcome_of(instance, placement), tuple(verify(instance, placement))
     believed = None if violations else said
-    reasons = _reasons(outcome, believed, deadline, decided=decided, valid=not violations)
     objective = _judged(instance, placement, believed)
-    weight = Judged(
-        Value(WEIGHT, placed_weight(instance, placement)), None if believed is None else stated_weight_bound(believed)
-    )
+    bound = None if believed is None else stated_weight_bound(believed)
     met = bool(objective) and all(judged.met for judged in objective)
     result = Result(
         instance=instance,
         placement=placement,
         verdict=Verdict.OPTIMAL if met else Verdict.FEASIBLE,
         objective=objective,
-        weight=weight,
-        reasons=reasons,
+        weight=Judged(Value(WEIGHT, placed_weight(instance, placement)), bound),
+        reasons=_reasons(outcome, believed, deadline, alone=text is None or bool(violations)),
         findings=tuple(sorted({*instance.findings, *findings})),
         trace=(),
         **_origin(said),
     )
-    return Answer(before, outcome, decided, result, believed is not None, violations, reasons, result.findings)
+    return Answer(before, outcome, text is not None, result, believed is not None, violations)
+
+
+def answer_of_result(result: Result) -> Answer:
+    """Take a result that was verified when it was made."""
+    outcome = outcome_of(result.instance, result.placement or Placement())
+    return Answer(result.instance, outcome, True, result, True)
+
+
+def _read(instance: Instance, text: Text, strict: bool) -> tuple[Placement, PlacementDocument | None, list[Finding]]:
+    placement, unread = read_whole_placement(text, strict=strict)
+    said, findings = statement(text), list(unread.findings)
+    if said is not None and said.instance.sha256 != instance.digest:
+        words = "the Placement was made for other input than this; its bounds are dropped, its reasons recomputed"
+        findings.append(Finding("PlacementOfOtherInput", text.name, f"{text.name}: {words}"))
+        said = None
+    return placement, said, findings
 
 
 def _origin(said: PlacementDocument | None) -> dict[str, Any]:
@@ -141,7 +132,7 @@ def _judged(instance: Instance, placement: Placement, said: PlacementDocument | 
 
 
 def _reasons(
-    outcome: Outcome, said: PlacementDocument | None, deadline: Deadline, *, decided: bool, valid: bool
+    outcome: Outcome, said: PlacementDocument | None, deadline: Deadline, *, alone: bool
 ) -> dict[GroupKey, Reason]:
     evicted = Disruption(outcome.before, outcome.placement).evicted
     groups, apart = outcome.instance.groups.values(), outcome.new.keys() | set(evicted)
@@ -150,9 +141,7 @@ def _reasons(
         return {}
     if said is not None:
         return _stated_reasons(waiting, said)
-    from placer.answers.reasons import in_short, reasons_beside
-
-    if decided and valid:
+    if not alone:
         return reasons_beside(outcome.instance, outcome.placement, deadline)
     found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), dict[GroupKey, Reason]())
     return found | in_short(outcome.instance, [key for key in waiting if key not in found])
@@ -170,10 +159,6 @@ def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[Gr
 
 
 def _reasons_alone(outcome: Outcome, waiting: list[GroupKey], deadline: Deadline) -> dict[GroupKey, Reason]:
-    from placer.answers.reasons.explanation import Causes
-    from placer.arrays import Solution
-    from placer.arrays.dense_builder import make_dense
-
     causes = Causes(outcome.instance, make_dense(outcome.instance), Solution())
     found = {key: causes.of(key) for key in deadline.each(waiting)}
     return {key: Reason("NotDecided", UNDECIDED) if cause is None else cause.reason for key, cause in found.items()}

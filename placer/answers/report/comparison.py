@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from placer.answers.report.inputs import ComparedRow, ComparedValue
+from placer.answers.report.inputs import ComparedRow
 from placer.base.words import amount_digits, is_amount, nodes_worth, number_word, value_word
 from placer.problem import GroupKey
 from placer.problem.placement import MAXIMISED
@@ -60,7 +60,7 @@ def _only(row: ComparedRow, own: ComparedRow | None) -> dict[str, int | None]:
 
 def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several: bool) -> dict[str, Any]:
     name, priority = key
-    found = [_of(row, key) for row in rows]
+    found = [{(each.name, each.priority): each for each in row.objective}.get(key) for row in rows]
     numbers, bounds = ([None if each is None else getattr(each, what) for each in found] for what in ("value", "bound"))
     digits = amount_digits(*numbers, *bounds)
     return {
@@ -71,10 +71,6 @@ def _value(key: tuple[str, int | None], rows: Sequence[ComparedRow], *, several:
         "texts": [_text(name, number, digits) for number in numbers],
         "boundTexts": [_text(name, number, digits) for number in bounds],
     }
-
-
-def _of(row: ComparedRow, key: tuple[str, int | None]) -> ComparedValue | None:
-    return next((each for each in row.objective if (each.name, each.priority) == key), None)
 
 
 def _text(name: str, number: int | None, digits: int) -> str | None:
@@ -105,7 +101,7 @@ def _differing(fates: list[tuple[str, _Fates]], numbers: Mapping[GroupKey, int])
 
 
 def _plain(fate: _Fate | None) -> list[Any] | None:
-    return None if fate is None else list(fate)
+    return fate and list(fate)
 
 
 def _table(columns: Sequence[_Fates]) -> dict[_Name, list[_Fate | None]]:

@@ -9,40 +9,21 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from placer.answers.document import GroupPart, placement_document
+from placer.answers.document import GroupPart
+from placer.answers.report.answers import Answer
 from placer.answers.summary.queue import reason_words
-from placer.base.quantity import CPU, PODS, Resources
+from placer.base.quantity import CPU, PODS, Resources, is_bytes
 from placer.problem import Group, GroupKey, Instance, Key, Node, PodState
 from placer.problem.communication import REGION_LABEL, ZONE_LABEL
 from placer.problem.gpus import is_gpu
 from placer.problem.outcome import pods_by_queue, requested
 
-if TYPE_CHECKING:
-    from placer.answers.report.answers import Answer
-
 #: Index of what is not there.
 NOTHING = -1
 
 Item = TypeVar("Item", bound=Hashable)
-
-_BYTES = ("memory", "ephemeral-storage", "storage")
-
-
-class Interned(Generic[Item]):
-    """Shared values, each once, in the order in which they were first asked for."""
-
-    def __init__(self) -> None:
-        self._index: dict[Item, int] = {}
-
-    def __call__(self, item: Item) -> int:
-        """Index of an item."""
-        return self._index.setdefault(item, len(self._index))
-
-    def all(self) -> list[Item]:
-        """Every item, by its index."""
-        return list(self._index)
 
 
 @dataclass
@@ -137,11 +118,11 @@ class Inventory:
         return sorted(names, key=lambda name: (_rank(name), name))
 
     @cached_property
-    def _amounts(self) -> Interned[tuple[int, ...]]:
-        return Interned()
+    def _amounts(self) -> dict[tuple[int, ...], int]:
+        return {}
 
     def _vector(self, amounts: Resources) -> int:
-        return self._amounts(tuple(amounts[name] for name in self.resources))
+        return _shared(self._amounts, tuple(amounts[name] for name in self.resources))
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:
@@ -159,15 +140,9 @@ class Inventory:
         return {group.key: index for index, group in enumerate(self.groups)}
 
     @cached_property
-    def held_after(self) -> Mapping[str, Resources]:
-        """Node to what pods take of it with the placement carried out."""
-        held = {name: dict(amounts) for name, amounts in self.instance.held.items()}
-        for name, pods in self.answer.outcome.new_on.items():
-            sums = held.setdefault(name, {})
-            for pod in pods:
-                for resource, amount in pod.requests.items():
-                    sums[resource] = sums.get(resource, 0) + amount
-        return {name: Resources(amounts) for name, amounts in held.items()}
+    def after(self) -> Instance:
+        """The problem with the placement carried out."""
+        return self.answer.outcome.carried_out()
 
     def as_dict(self) -> dict[str, Any]:
         """All columns; ``amounts`` last, since the others fill it."""
@@ -182,7 +157,7 @@ class Inventory:
         return {
             "resources": [{"name": name, "unit": unit_of(name), "gpu": is_gpu(name)} for name in self.resources],
             **tables,
-            "amounts": self._amounts.all(),
+            "amounts": list(self._amounts),
         }
 
     @cached_property
@@ -193,7 +168,7 @@ class Inventory:
     # -------------------------------------------------------------------------------------------------------- nodes
 
     def _nodes(self) -> dict[str, Any]:
-        nodes, held, after = self.instance.nodes, self.before.held, self.held_after
+        nodes, held, after = self.instance.nodes, self.before.held, self.after.held
         nothing = Resources()
         notes = {index: note for index, node in enumerate(nodes.values()) if (note := _note(node))}
         return {
@@ -209,10 +184,9 @@ class Inventory:
 
     def _zones(self) -> dict[int, Any]:
         known = {name: node.numa for name, node in self.instance.nodes.items() if node.numa is not None}
-        after = self.answer.outcome.carried_out().nodes if known else {}
         found = {}
         for name, numa in known.items():
-            then = after[name].numa or numa
+            then = self.after.nodes[name].numa or numa
             zones = [
                 [before.name, *map(self._vector, (before.available, now.available, before.capacity))]
                 for before, now in zip(numa.zones, then.zones, strict=True)
@@ -224,7 +198,7 @@ class Inventory:
 
     def _groups(self) -> dict[str, list[Any]]:
         parts: dict[tuple[str, str, str], GroupPart] = {
-            (part.kind, part.namespace, part.name): part for part in placement_document(self.answer.result).groups
+            (part.kind, part.namespace, part.name): part for part in self.answer.document.groups
         }
         columns: dict[str, list[Any]] = defaultdict(list)
         for group in self.groups:
@@ -235,7 +209,7 @@ class Inventory:
 
     def _group(self, group: Group, part: GroupPart | None) -> dict[str, Any]:
         outcome = self.answer.outcome
-        new, reason = outcome.added(group.pending), self.answer.reasons.get(group.key)
+        new, reason = outcome.added(group.pending), self.answer.result.reasons.get(group.key)
         moved, evicted = (sum(key in gone for key in group.pending) for gone in self._disturbed)
         return {
             "kind": group.key.kind,
@@ -286,35 +260,25 @@ class Inventory:
 
     def _pods(self) -> dict[str, Any]:
         pods, new = self.instance.pods, self.answer.outcome.new
-        namespaces, index = Interned[str](), self.group_index
-        before = [self._on(pod.node) for pod in self.before.pods.values()]
-        after = (new.get(key, pod.node) for key, pod in pods.items())
+        namespaces: dict[str, int] = {}
+        applications = {key: number for number, key in enumerate(self.instance.app_groups)}
         return {
-            "namespace": [namespaces(key.namespace) for key in pods],
+            "namespace": [_shared(namespaces, key.namespace) for key in pods],
             "name": [key.name for key in pods],
-            "group": [NOTHING if pod.group is None else index.get(pod.group, NOTHING) for pod in pods.values()],
+            "group": [_place(self.group_index, pod.group) for pod in pods.values()],
             "requests": [self._vector(pod.requests) for pod in pods.values()],
-            "application": self._applications,
+            "application": [_place(applications, pod.app_group) for pod in pods.values()],
             "state": "".join(_STATES[pod.state] for pod in self.before.pods.values()),
-            "before": before,
-            "after": [self._on(node) for node in after],
+            "before": [_place(self.node_index, pod.node) for pod in self.before.pods.values()],
+            "after": [_place(self.node_index, new.get(key, pod.node)) for key, pod in pods.items()],
             "zones": self._zones_of_pods(),
-            "namespaces": namespaces.all(),
+            "namespaces": list(namespaces),
         }
 
     def _zones_of_pods(self) -> dict[int, list[str]]:
         bindings = self.answer.outcome.placement.bindings
         zones = {binding.pod: list(binding.numa_zones) for binding in bindings if binding.numa_zones}
         return {index: zones[key] for index, key in enumerate(self.instance.pods) if key in zones}
-
-    @property
-    def _applications(self) -> list[int]:
-        index = {key: number for number, key in enumerate(self.instance.app_groups)}
-        of_pods = (pod.app_group for pod in self.instance.pods.values())
-        return [NOTHING if key is None else index.get(key, NOTHING) for key in of_pods]
-
-    def _on(self, node: str | None) -> int:
-        return NOTHING if node is None else self.node_index.get(node, NOTHING)
 
     # ------------------------------------------------------------------------------------------------------- queues
 
@@ -338,6 +302,15 @@ class Inventory:
         ]
 
 
+def _shared(index: dict[Item, int], item: Item) -> int:
+    """Number a value when it is first asked for."""
+    return index.setdefault(item, len(index))
+
+
+def _place(index: Mapping[Item, int], item: Item | None) -> int:
+    return NOTHING if item is None else index.get(item, NOTHING)
+
+
 def _area(node: Node) -> tuple[str, str]:
     return node.labels.get(REGION_LABEL, ""), node.labels.get(ZONE_LABEL, "")
 
@@ -349,7 +322,7 @@ def unit_of(resource: str) -> str:
     """What an amount counts: ``milli`` (cpu), ``bytes``, ``count``."""
     if resource == CPU:
         return "milli"
-    return "bytes" if resource in _BYTES or resource.startswith("hugepages-") else "count"
+    return "bytes" if is_bytes(resource) or resource == "storage" else "count"
 
 
 def _rank(resource: str) -> int:

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -82,7 +81,7 @@ def queue_items(outcome: Outcome, reasons: Mapping[GroupKey, Reason], now: float
 
 
 def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueItem:
-    new = outcome.added(group.pending)
+    new, since = outcome.added(group.pending), group.created
     left = [key for key in group.pending if key not in outcome.new]
     if left:
         why = ReasonPart(code=reason.code, message=reason.message)
@@ -97,8 +96,8 @@ def _item(outcome: Outcome, group: Group, reason: Reason, now: float) -> QueueIt
         queue=outcome.before.waiting_queue(group) or group.queue,
         pods=len(left or new),
         gpus=_gpus(outcome, left or new),
-        creation_timestamp=_since(group.created),
-        age=duration(now - group.created) if group.created else None,
+        creation_timestamp=_time(since),
+        age=duration(now - since) if since else None,
         admitted=outcome.admitted(outcome.instance.groups[group.key]),
         reason=why,
         words=words,
@@ -109,12 +108,12 @@ def _gpus(outcome: Outcome, keys: Sequence[Key]) -> int:
     return sum(gpus_in(outcome.before.pods[key].requests) for key in keys)
 
 
+def _time(since: float) -> str | None:
+    return f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%SZ}" if since else None
+
+
 def _placed_words(nodes: set[str]) -> str:
     return f"fits on {next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), 'node')}"
-
-
-def _since(created: float) -> str | None:
-    return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if created else None
 
 
 def _waiting_words(instance: Instance, group: Group, reason: Reason, placed: int) -> str:
@@ -210,31 +209,29 @@ def age_words(seconds: float) -> str:
     return f"{whole}s"
 
 
-@dataclass(frozen=True)
-class QueueLine:
-    """A line of the table: one group, or several that share priority and reason, the oldest first."""
+#: A line of the table: one group, or several that share priority and reason, the oldest first.
+QueueLine = Sequence[QueueItem]
 
-    items: Sequence[QueueItem]
 
-    def cells(self, now: float, *, whole: bool = False) -> tuple[str, ...]:
-        """Its columns; ``whole``: UUIDs are not shortened."""
-        first = self.items[0]
-        name = first.name if whole else short_name(first.name)
-        others = len(self.items) - 1
-        return (
-            _common([item.namespace for item in self.items]),
-            f"{name} +{others:,}" if others else name,
-            str(first.priority),
-            _common([item.queue or "-" for item in self.items]),
-            f"{sum(item.pods for item in self.items):,}",
-            f"{sum(item.gpus for item in self.items):,}",
-            _age(first, now),
-            self._together(first) if others else first.words,
-        )
+def _cells(line: QueueLine, now: float, *, whole: bool) -> tuple[str, ...]:
+    """Its columns; ``whole``: UUIDs are not shortened."""
+    first, several = line[0], len(line) > 1
+    name = first.name if whole else short_name(first.name)
+    said = f"{counted(len(line), _noun(line))} of priority {first.priority}: {_kind(first)}"
+    return (
+        _common([item.namespace for item in line]),
+        f"{name} +{len(line) - 1:,}" if several else name,
+        str(first.priority),
+        _common([item.queue or "-" for item in line]),
+        f"{sum(item.pods for item in line):,}",
+        f"{sum(item.gpus for item in line):,}",
+        _age(first, now),
+        said if several else first.words,
+    )
 
-    def _together(self, first: QueueItem) -> str:
-        noun = "single pod" if {item.kind for item in self.items} == {"Pod"} else "group"
-        return f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
+
+def _noun(line: QueueLine) -> str:
+    return "single pod" if {item.kind for item in line} == {"Pod"} else "group"
 
 
 def _common(words: Sequence[str]) -> str:
@@ -251,7 +248,7 @@ def _age(item: QueueItem, now: float) -> str:
     return age_words(now - datetime.fromisoformat(item.creation_timestamp).timestamp())
 
 
-def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[QueueLine]:
+def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> Sequence[QueueLine]:
     """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each.
 
     Few equal groups have a line each, but not single pods whose names differ in the end alone.
@@ -263,17 +260,17 @@ def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[Queue
         stem = item.name.rpartition("-")[0] if item.kind == "Pod" else ""
         alike = (item.priority, item.namespace, stem, item.words) if stem else at
         lines[at if each else (item.priority, _kind(item)) if many else alike].append(item)
-    return [QueueLine(row) for row in lines.values()]
+    return list(lines.values())
 
 
 def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
     """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
-    console.print(_table([line.cells(now, whole=wide) for line in shown]))
-    if any(len(line.items) > 1 for line in shown):
+    console.print(_table([_cells(line, now, whole=wide) for line in shown]))
+    if any(len(line) > 1 for line in shown):
         console.print("+N: so many more groups like it (-o wide lists each)")
-    more = sum(len(line.items) for line in lines[len(shown) :])
+    more = sum(map(len, lines[len(shown) :]))
     if more:
         console.print(f"... and {more:,} more (-o wide lists all of them)")
 
@@ -309,7 +306,7 @@ def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
 
 def print_messages(items: Sequence[QueueItem], console: Console) -> None:
     """Print the whole reasons, equal ones once."""
-    lines = [line.items for line in queue_lines(items)]
+    lines = queue_lines(items)
     alone = [row[0] for row in lines if len(row) == 1]
     rank = {id(item): at for at, item in enumerate(items)}
     rows = [*equal_reasons(alone), *(row for row in lines if len(row) > 1 and row[0].reason is not None)]

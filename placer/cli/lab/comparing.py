@@ -8,67 +8,30 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+from rich.markup import escape
+
+from placer.answers.summary import print_findings, print_looked_at
 from placer.base.errors import BadInstance
 from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.base.words import amount_digits, counted, is_amount, value_word
 from placer.cli import flags, printing
 from placer.cli.lab.comparing_passes import compare_passes
-from placer.cli.lab.shared import (
-    BREAKS,
-    BROKEN,
-    add_scheduler_config,
-    columns_of,
-    print_notes,
-    scheduler_configs,
-)
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from placer.kube.manifests import Text
-    from placer.lab.comparing import ComparisonRow
-    from placer.lab.placement_metrics import GroupFate
-    from placer.problem import Group, Instance
-    from placer.problem.group_names import Selection
-    from placer.problem.placement import Value
+from placer.cli.lab.shared import BREAKS, BROKEN, columns_of, print_notes, scheduler_configs
+from placer.kube.manifests import Text
+from placer.lab.comparing import DEFAULT, ComparisonRow, beside_proofs, beside_today, compare
+from placer.lab.placement_metrics import GroupFate, differing
+from placer.problem import Group, Instance
+from placer.problem.group_names import EVERY, Selection
+from placer.problem.placement import Value
+from placer.problem.result import reach_words
 
 
-TEXT = """Bindings of other schedulers and of placer's methods, compared with the proved bound: one snapshot of one
-queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
-alike. Broken rules are counted, not hidden."""
-
-
-def add_compare(commands: Any) -> None:
-    """Add ``compare`` and its flags."""
-    parser = flags.add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
-    parser.description = TEXT
-    flags.add_source(parser)
-    parser.add_argument(
-        "--passes",
-        nargs=2,
-        metavar=("OLD", "NEW"),
-        help="in place of INSTANCE: folders of passes that --save kept, or Placements; compares the bindings of NEW",
-    )
-    rows = parser.add_argument_group("rows")
-    rows.add_argument(
-        "--policies",
-        metavar="LIST",
-        help="names with commas: policies, methods of solve, and your own, NAME=package.module:function or "
-        "NAME=PLACEMENT (every policy, greedy, auto)",
-    )
-    add_scheduler_config(rows)
-    flags.add_search_limits(rows, "of each method")
-    flags.add_asking(parser, "which groups are listed; all are decided")
-    flags.add_what_if(parser)
-    flags.add_output(parser, "the rows: .json, .yaml, each also .gz; - is stdout")
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from placer.lab.comparing import DEFAULT, beside_proofs, beside_today
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``compare``."""
     if options.passes is not None:
         return compare_passes(options)
     printing.check_output(options)
@@ -99,8 +62,6 @@ def _run_today(
     rows: Sequence[ComparisonRow],
     todays: list[ComparisonRow],
 ) -> None:
-    from placer.lab.comparing import ComparisonRow
-
     try:
         run(flags.read_instance(options, paths, edited=False), todays, " today")
     except BadInstance as error:  # what was asked is answered; of today only this can be said
@@ -117,8 +78,6 @@ def _run(
     arguments: dict[str, Any],
     phase: Callable[[str], None],
 ) -> None:
-    from placer.lab.comparing import compare
-
     numbers, pods = itertools.count(1), counted(len(instance.pending), "pending pod")
     compare(
         instance,
@@ -160,21 +119,16 @@ def print_rows(
     instance: Instance, rows: list[ComparisonRow], terminal: Console, asked: Selection | None = None
 ) -> None:
     """Print a comparison; of groups that fare differently those that are ``asked`` about, None: all."""
-    from placer.problem.group_names import EVERY
-
     sizes = (
         (len(instance.pending), "pending pod"),
         (len(instance.nodes), "node"),
         (len(instance.topology.hyper_nodes), "HyperNode"),
     )
     terminal.print(", ".join(counted(count, word) for count, word in sizes), style="bold")
-    from placer.answers.summary import print_findings, print_looked_at
 
     print_looked_at(instance, terminal)
     good = [row for row in rows if row.metrics is not None]
     if good:
-        from placer.problem.result import reach_words
-
         _print_tables(good, reach_words(sum(bool(pod.unsupported) for pod in instance.pending)), terminal)
         _print_today(good, terminal)
         _print_fates(instance, good, terminal, asked or EVERY)
@@ -208,8 +162,6 @@ def _figures(rows: Sequence[ComparisonRow]) -> Mapping[str, Callable[[Comparison
 
 
 def _print_errors(rows: Sequence[ComparisonRow], terminal: Console) -> None:
-    from rich.markup import escape
-
     for row in rows:
         if row.error is not None:
             error = row.error.replace("\n", "\n    ")
@@ -231,25 +183,24 @@ _Both = list[tuple["ComparisonRow", "ComparisonRow"]]
 
 
 def _figure_pairs(both: _Both) -> list[Column]:
-    pairs = (_pair(head, [(_FIGURES[head](row), _FIGURES[head](now)) for row, now in both]) for head in _BESIDE)
-    return [column for pair in pairs for column in pair]
+    return [column for head in _BESIDE for column in _pair(head, _FIGURES[head], both)]
 
 
 def _value_pairs(both: _Both) -> list[Column]:
     names = (replace(judged.value, value=0) for judged in both[0][0].objective)
-    return [column for name in names for column in _value_pair(name, both)]
+    return [column for name in names for column in _pair("\n".join(_value_head(name)), _value_cell(name, both), both)]
 
 
-def _pair(head: str, cells: Sequence[tuple[str, str]]) -> list[Column]:
-    return [Column(f"{head}\n{when}", [pair[at] for pair in cells]) for at, when in enumerate(("what if", "today"))]
+def _pair(head: str, cell: Callable[[ComparisonRow], str], both: _Both) -> list[Column]:
+    return [
+        Column(f"{head}\n{when}", [cell(pair[at]) for pair in both]) for at, when in enumerate(("what if", "today"))
+    ]
 
 
-def _value_pair(name: Value, both: _Both) -> list[Column]:
-    pairs = [(_value_of(row, name), _value_of(now, name)) for row, now in both]
-    known = [each for pair in pairs for each in pair if each is not None]
+def _value_cell(name: Value, both: _Both) -> Callable[[ComparisonRow], str]:
+    known = [each for pair in both for row in pair if (each := _value_of(row, name)) is not None]
     number = _amount(amount_digits(*known)) if is_amount(name.name) else _count
-    texts = [("-" if now is None else number(now), "-" if then is None else number(then)) for now, then in pairs]
-    return _pair("\n".join(_value_head(name)), texts)
+    return lambda row: "-" if (value := _value_of(row, name)) is None else number(value)
 
 
 def _value_of(row: ComparisonRow, name: Value) -> int | None:
@@ -258,8 +209,6 @@ def _value_of(row: ComparisonRow, name: Value) -> int | None:
 
 
 def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
-    from rich.markup import escape
-
     for row in rows:
         if row.violations:
             terminal.print(f"\n[bold]{row.policy}[/bold] is not valid here:")
@@ -325,7 +274,8 @@ def _values(rows: Sequence[ComparisonRow]) -> Iterator[Column]:
         lines = _value_head(value)
         digits = amount_digits(bound, *(row.objective[index].value.value for row in rows))
         number = _amount(digits) if is_amount(value.name) else _count
-        cells = [f"{number(row.objective[index].value.value)}{_beyond(row, index)}" for row in rows]
+        own = ((row.objective[index], row.violations) for row in rows)
+        cells = [f"{number(each.value.value)}{BROKEN if each.beyond and broken else ''}" for each, broken in own]
         yield Column("\n".join(lines), ["-" if bound is None else number(bound), *cells])
 
 
@@ -340,10 +290,6 @@ def _amount(digits: int) -> Callable[[int], str]:
 
 def _count(value: int) -> str:
     return f"{value:,}"
-
-
-def _beyond(row: ComparisonRow, index: int) -> str:
-    return BROKEN if row.objective[index].beyond and row.violations else ""
 
 
 def _bound(rows: Sequence[ComparisonRow], index: int) -> int | None:
@@ -376,8 +322,6 @@ def _print_fates_of(shown: list[Group], asked: list[ComparisonRow], terminal: Co
 
 
 def _differing(instance: Instance, rows: list[ComparisonRow]) -> list[Group]:
-    from placer.lab.placement_metrics import differing
-
     found = differing(row.groups for row in (*rows, *_todays(rows)) if row.groups)
     groups = [instance.groups[key] for key in found if key in instance.groups]
     return sorted(groups, key=lambda group: (-group.priority, -instance.need_weights[group.key], group.key))

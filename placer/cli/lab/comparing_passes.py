@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from placer.base.errors import UsageError
 from placer.base.table import Column, print_tables
 from placer.base.words import counted
 from placer.cli import flags, printing
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from placer.lab.pass_comparison import compare_series, read_series
 
 #: Groups that are shown; ``--json`` has all.
 _SHOWN = 30
@@ -33,19 +33,8 @@ SAYS = {
 }
 #: Flags of ``compare`` that decide something which has been decided here.
 _DECIDED = (
-    "instance",
-    "policies",
-    "scheduler_config",
-    "scheduler_name",
-    "strict",
-    "lenient",
-    "time_limit",
-    "work_limit",
-    "workers",
-    "seed",
-    "with_",
-    "without",
-    "set",
+    *("instance", "policies", "scheduler_config", "scheduler_name", "strict", "lenient", "time_limit", "work_limit"),
+    *("workers", "seed", "with_", "without", "set"),
 )
 
 
@@ -57,8 +46,6 @@ def compare_passes(options: argparse.Namespace) -> int:
     UsageError
         There is no such series, or a flag is given that decides nothing here.
     """
-    from placer.lab.pass_comparison import compare_series, read_series
-
     ignored = [name for name in _DECIDED if getattr(options, name, None)]
     if ignored:
         names = ", ".join(

@@ -8,29 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from placer.base.errors import UsageError
 from placer.cli import flags, printing
 
-NAMES = ("profile", "placed", "size", "gap")
 
-TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or the output of `placer compare --json`.
-profile: the share of instances on which a policy places a given part of the best result. placed: placed weight over
-the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: weight that is not
-placed yet, over time. The extra `lab` has the libraries that it needs."""
-
-
-def add_plot(commands: Any) -> None:
-    """Add ``plot`` and its flags."""
-    parser = flags.add_command(commands, "plot", "draw figures from sweep's lines or compare's JSON", _plot)
-    parser.description = TEXT
-    parser.add_argument("file", nargs="+", metavar="FILE", help="see above")
-    parser.add_argument("--figure", choices=NAMES, default="profile", help="the figure to draw (profile)")
-    flags.add_output(
-        parser, "where to draw: .pdf, .svg, .png; .csv is a table; - is the table on stdout (default)", "-"
-    )
-
-
-def _plot(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``plot``."""
     from placer.lab.figures.content import make_figure
     from placer.lab.figures.measured import read_runs
 
@@ -50,11 +32,8 @@ def _write(figure: dict[str, Any], target: Path) -> None:
     if target.suffix != ".csv":
         draw(figure, target)
         return
-    try:
-        with target.open("w", encoding="utf-8", newline="") as file:
-            _write_table(figure, file)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
+    with printing.written(str(target)), target.open("w", encoding="utf-8", newline="") as file:
+        _write_table(figure, file)
 
 
 def _write_table(figure: dict[str, Any], file: TextIO) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from rich.console import Console
 
 from placer.base.errors import UsageError
 from placer.base.table import Column
 from placer.base.text import legible
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from placer.lab.policies.mimicry import read_config
+from placer.problem import ANY_SCHEDULER
 
 #: What a row of a table is about.
 T = TypeVar("T")
@@ -22,22 +23,8 @@ BROKEN = "*"
 BREAKS = f"{BROKEN} breaks rules, so its values can exceed the bound"
 
 
-def add_scheduler_config(parser: Any) -> None:
-    """Add the flag that configures policies; ``parser`` may be a group of flags."""
-    parser.add_argument(
-        "--scheduler-config",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a KubeSchedulerConfiguration or volcano-scheduler.conf, for the policy it belongs to; may be repeated",
-    )
-
-
 def scheduler_configs(paths: Sequence[str], scheduler_name: str | None = None) -> dict[str, Any]:
     """Read the configurations of schedulers, policy to its arguments; two for one policy are a usage error."""
-    from placer.lab.policies.mimicry import read_config
-    from placer.problem import ANY_SCHEDULER
-
     profile = None if scheduler_name == ANY_SCHEDULER else scheduler_name
     found: dict[str, Any] = {}
     for path in paths:

@@ -9,71 +9,27 @@ import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
 
 from placer.base.cores import usable_cores
 from placer.base.errors import StrictFindings
 from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.cli import flags, printing
-from placer.cli.lab.shared import (
-    BREAKS,
-    BROKEN,
-    add_scheduler_config,
-    columns_of,
-    print_notes,
-    scheduler_configs,
-)
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from placer.lab.sweep.records import Key, RunRecord, Store
-    from placer.lab.sweep.runs import Run
+from placer.cli.lab.shared import BREAKS, BROKEN, columns_of, print_notes, scheduler_configs
+from placer.lab.sweep.records import Key, RunRecord, Store
+from placer.lab.sweep.runs import Run, sweep
 
 FAILED = 1  #: a run has no result, or one that cannot be trusted
 
 SHOWN = 12  #: errors below the table; the lines have all of them
 
-TEXT = """Each argument is the path of an instance (a file or folder), or a family of `placer generate` with its options
-in one quoted word: "planted --nodes 1000 --pod-sizes 1,2,4,8". Every run is a whole call in a process of its own.
-The interval in brackets behind a median is by order statistics. It holds the true one with a probability of at least
-95 percent for six runs, of 94 for five. For fewer runs it is their range."""
 
-
-def add_sweep(commands: Any) -> None:
-    """Add ``sweep`` and its flags."""
-    parser = flags.add_command(
-        commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep
-    )
-    parser.description = TEXT
-    flags.add_inputs(parser, "see above", needed=True, dest="word", metavar="FAMILY|INSTANCE")
-    parser.add_argument(
-        "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
-    )
-    parser.add_argument(
-        "--policies",
-        default="greedy,auto",
-        metavar="LIST",
-        help="names with commas: policies, methods, and your own, NAME=package.module:function or NAME=PLACEMENT "
-        "(greedy,auto)",
-    )
-    add_scheduler_config(parser)
-    flags.add_reading(parser)
-    flags.add_time_limit(parser, "of each method")
-    parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
-    parser.add_argument(
-        "--executor",
-        default="local",
-        metavar="NAME",
-        help="where runs start: local, inline, dask:ADDRESS or package.module:function",
-    )
-    text = "a JSON line per run as soon as it is done; runs that FILE has without an error are skipped; - is stdout"
-    flags.add_output(parser, text)
-
-
-def _sweep(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``sweep``."""
     runs = _plan(options)
     aloud = options.output == "-"
     store = None if options.output is None or aloud else _store(options.output, runs)
@@ -99,8 +55,6 @@ def _shown_code(lines: list[RunRecord], before: int, options: argparse.Namespace
 
 
 def _store(target: str, runs: Iterable[Run]) -> Store:
-    from placer.lab.sweep.records import Store
-
     printing.writable([Path(target)], (".jsonl",))
     return Store(target, (run.key for run in runs))
 
@@ -145,8 +99,6 @@ def _plan(options: argparse.Namespace) -> list[Run]:
 
 
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
-    from placer.lab.sweep.runs import sweep
-
     with printing.progress_of(options) as progress:
         numbers = itertools.count(1)
 
@@ -179,7 +131,7 @@ def _print(lines: list[RunRecord], known: int) -> None:
         terminal.print(
             "\nAgainst each other, by the objective; who breaks a rule loses, undecided where both do or a run failed"
         )
-        terminal.print(_competition(found))
+        _print_competition(found, terminal)
         terminal.print()
     failed = [line for line in lines if line.error is not None]
     told = f"{len(lines):,} runs" + (f", {known:,} of them known from before" if known else "")
@@ -209,8 +161,6 @@ _FIGURES: Mapping[str, Callable[[Any], str]] = {
 
 
 def _print_tables(found: list[Any], terminal: Console) -> None:
-    from rich.markup import escape
-
     for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
         shown = list(of_instance)
         terminal.print(escape(legible(instance)), style="bold")
@@ -250,17 +200,11 @@ def _median(value: tuple[float, float, float, int] | None, factor: int = 1) -> s
     return f"{middle} [{low} {high}]"
 
 
-def _competition(found: Iterable[tuple[Any, ...]]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for head in ("", "against"):
-        table.add_column(head, overflow="fold")
-    for head in ("better", "equal", "worse", "undecided"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for first, second, *counts in found:
-        table.add_row(first, second, *(f"{count:,}" for count in counts))
-    return table
+def _print_competition(found: Iterable[tuple[Any, ...]], terminal: Console) -> None:
+    firsts, seconds, *counts = zip(*found, strict=True)
+    heads = ("better", "equal", "worse", "undecided")
+    columns = [Column(head, [f"{each:,}" for each in those]) for head, those in zip(heads, counts, strict=True)]
+    print_tables(terminal, Column("", firsts), [Column("against", seconds, text=True), *columns])
 
 
 def _shown(value: float | None, factor: int = 1, digits: int | None = None) -> str:

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from rich.console import Console
+
+from placer.answers.summary import print_findings
 from placer.base.table import Column, print_tables
 from placer.base.text import legible
 from placer.cli import flags, printing
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from placer.topology.network_costs import CostReport, Matrix
+from placer.problem.reading import refuse_findings
+from placer.topology.network_costs import CostReport, Matrix, costs_of, read_costs
 
 WIDE = 16  #: places beside each other in a table; --json has matrices of any size
 
 SHOWN = 12  #: links that are listed; --json has all of them
 
 
-def add_costs(topics: Any) -> None:
-    """Add ``topology costs`` and its flags."""
-    parser = flags.add_command(topics, "costs", "print the costs of calls between regions and between zones", _costs)
-    flags.add_source(parser, lenient=False)
-    group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
-    group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
-    group.add_argument(
-        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="latency of cost 1 (default 1000: a millisecond)"
-    )
-    flags.add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
-
-
-def _costs(options: argparse.Namespace) -> int:
-    from placer.problem.reading import refuse_findings
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``topology costs``."""
     printing.check_output(options)
     report = _report(options)
     if options.strict:
@@ -45,8 +32,6 @@ def _costs(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> CostReport:
-    from placer.topology.network_costs import costs_of, read_costs
-
     if flags.in_cluster(options):
         objects = flags.snapshot(options).objects()
         return costs_of(objects, "cluster", percentile=options.percentile, unit=options.unit)
@@ -54,14 +39,13 @@ def _report(options: argparse.Namespace) -> CostReport:
 
 
 def _print(report: CostReport, terminal: Console) -> None:
-    from placer.answers.summary import print_findings
-
     others = [each for each in report.lists if each != report.weights]
     also = f" (not {', '.join(others)})" if others else ""
-    terminal.print(legible(f"NetworkTopology {report.topology}: {_list(report)}{also}"), markup=False, style="bold")
-    unknown = _print_matrices(report.matrices, terminal)
-    unknown |= _print_measured(report, terminal)
-    if unknown:
+    used = "no list of costs" if report.weights is None else f"list {report.weights}"
+    terminal.print(legible(f"NetworkTopology {report.topology}: {used}{also}"), markup=False, style="bold")
+    unknown = [_print_matrix(matrix, terminal) for matrix in report.matrices]
+    unknown += _print_measured(report, terminal)
+    if any(unknown):
         terminal.print("\n* no entry, counts as 100", markup=False)
     if report.capacities or report.allocated:
         _print_links(report, terminal)
@@ -70,26 +54,15 @@ def _print(report: CostReport, terminal: Console) -> None:
         print_findings(report.findings, terminal)
 
 
-def _print_measured(report: CostReport, terminal: Console) -> bool:
+def _print_measured(report: CostReport, terminal: Console) -> list[bool]:
     if report.measured is not None:
         head = legible(f"ConfigMap {report.config_map}: measured, p{report.measured.percentile}")
         terminal.print(f"\n{head}, {report.measured.unit:,} microseconds cost 1", markup=False, style="bold")
-        return _print_matrices(report.measured.matrices, terminal)
+        return [_print_matrix(matrix, terminal) for matrix in report.measured.matrices]
     if report.config_map is not None:
         told = f"ConfigMap {report.config_map}: not in the instance, so nothing is measured"
         terminal.print(f"\n{legible(told)}", markup=False)
-    return False
-
-
-def _list(report: CostReport) -> str:
-    return "no list of costs" if report.weights is None else f"list {report.weights}"
-
-
-def _print_matrices(matrices: Iterable[Matrix], terminal: Console) -> bool:
-    unknown = False
-    for matrix in matrices:
-        unknown |= _print_matrix(matrix, terminal)
-    return unknown
+    return []
 
 
 def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
@@ -112,18 +85,13 @@ def _title(matrix: Matrix) -> str:
 
 
 def _columns(matrix: Matrix) -> Iterator[Column]:
-    rows = [list(_cells(matrix, name)) for name in matrix.names]
-    for index, name in enumerate(matrix.names):
-        yield Column(legible(name), [row[index] for row in rows])
+    for name in matrix.names:
+        yield Column(legible(name), [_cell(matrix, origin, name) for origin in matrix.names])
 
 
-def _cells(matrix: Matrix, origin: str) -> Iterator[str]:
-    for destination in matrix.names:
-        cost = matrix.cost(origin, destination)
-        if cost is None:
-            yield "-"
-        else:
-            yield f"{cost:,}" if matrix.known(origin, destination) else f"{cost:,}*"
+def _cell(matrix: Matrix, origin: str, destination: str) -> str:
+    cost = matrix.cost(origin, destination)
+    return "-" if cost is None else f"{cost:,}{'' if matrix.known(origin, destination) else '*'}"
 
 
 def _print_links(report: CostReport, terminal: Console) -> None:

@@ -5,60 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import UsageError
 from placer.base.text import legible
 from placer.cli import flags, printing
-
-if TYPE_CHECKING:
-    from placer.problem import Finding, Node
-    from placer.topology.discovery import Discovery
+from placer.problem import Finding, Node
+from placer.problem.reading import refuse_findings
+from placer.topology.discovery import Discovery, discover_file, discover_labels, hyper_nodes
+from placer.topology.discovery.labels import read_keys
 
 SHOWN = 12  #: names that are told of each kind; --json has all
 
 
-def add_discover(topics: Any) -> None:
-    """Add ``topology discover`` and its flags."""
-    text = "print HyperNodes made from labels of nodes, or from a description of the fabric"
-    parser = flags.add_command(topics, "discover", text, _discover)
-    flags.add_inputs(
-        parser, "files, folders or - with the nodes; none: those of a cluster, with --from none at all", needed=False
-    )
-    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--labels", metavar="KEYS", help="labels of nodes, nearest first: switch,rack,row")
-    source.add_argument(
-        "--from",
-        dest="from_",
-        metavar="FILE",
-        help="output of ibnetdiscover, Slurm's topology.conf or topology.yaml, or topograph's; - is standard input",
-    )
-    parser.add_argument(
-        "--topology", metavar="NAME", help="which one counts of a FILE with several; tree or block of a topology.conf"
-    )
-    flags.add_cluster(parser)
-    group = parser.add_argument_group("writing into the cluster")
-    group.add_argument(
-        "--apply", action="store_true", help="write the HyperNodes into the cluster, by server-side apply"
-    )
-    group.add_argument("--dry-run", action="store_true", help="with --apply: print the changes, and write nothing")
-    group.add_argument(
-        "--prune",
-        action="store_true",
-        help="with --apply: remove HyperNodes that placer made and does not find any more",
-    )
-    group.add_argument(
-        "--force-conflicts", action="store_true", help="with --apply: take over fields that another manager owns"
-    )
-    flags.add_output(parser, "the HyperNodes: .json, .yaml, each also .gz; default standard output")
-
-
-def _discover(options: argparse.Namespace) -> int:
-    from placer.problem.reading import refuse_findings
-    from placer.topology.discovery import hyper_nodes
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``topology discover``."""
     _check(options)
     nodes, noted = _nodes(options)
     found = _find(options, nodes)
@@ -76,10 +37,7 @@ def _discover(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from placer.topology.discovery.labels import read_keys
-
-    if options.output not in (None, "-"):
-        printing.writable([Path(options.output)])
+    printing.check_output(options)
     if options.labels is not None:
         read_keys(options.labels)
         if options.topology is not None:
@@ -114,11 +72,7 @@ def _apply(
     plan = plan_hyper_nodes(documents, stored_hyper_nodes(client), nodes, prune=options.prune)
     if not options.dry_run:
         write_hyper_nodes(client, plan, force=options.force_conflicts)
-    document = {
-        **plan.as_dict(),
-        "dryRun": options.dry_run,
-        "findings": [each.as_dict() for each in findings],
-    }
+    document = {**plan.as_dict(), "dryRun": options.dry_run, "findings": [each.as_dict() for each in findings]}
     if options.json:
         printing.tell(printing.headed("HyperNodeChanges", document), options)
     else:
@@ -139,9 +93,6 @@ def _summarise(done: Mapping[str, Any], options: argparse.Namespace) -> None:
 
 
 def _find(options: argparse.Namespace, nodes: Mapping[str, Node] | None) -> Discovery:
-    from placer.topology.discovery import discover_file, discover_labels
-    from placer.topology.discovery.labels import read_keys
-
     if options.from_ is not None:
         return discover_file(options.from_, nodes, options.topology)
     return discover_labels(read_keys(options.labels), nodes or {}, ", ".join(options.instance) or "cluster")

@@ -5,23 +5,24 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from placer.answers.summary import print_findings
 from placer.base.errors import UsageError
+from placer.base.quantity import CPU, PODS, is_bytes
 from placer.base.text import found_like, shown
 from placer.base.words import and_list, some
 from placer.cli import flags, printing
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from placer.problem import Instance
-    from placer.problem.domains import DomainReport, DomainUse, ResourceUse
+from placer.cli.commands import MOST
+from placer.problem import Instance
+from placer.problem.domains import DomainReport, DomainUse, ResourceUse, domains_of
+from placer.problem.gpus import is_gpu
 
 WIDTH = 80  #: columns that are used at most
-
-MOST = 60  #: domains that are shown where --depth does not say how many levels
 
 NAMED = 3  #: NetworkTopologies that are named
 
@@ -43,29 +44,8 @@ BLOCKS = BarMarks("█", "░", "▒", "…")
 ASCII = BarMarks("#", "-", "x", "~")
 
 
-def add_show(topics: Any) -> None:
-    """Add ``topology show`` and its flags."""
-    parser = flags.add_command(topics, "show", "print the tier tree with used and free resources of each domain", _show)
-    flags.add_source(parser, lenient=False)
-    group = parser.add_argument_group("showing")
-    group.add_argument("--domain", metavar="NAME", help="one domain and those below it; default: all of them")
-    group.add_argument(
-        "--depth",
-        type=int,
-        metavar="N",
-        help=f"levels of domains, from the top; default all of them (of text as many as have {MOST} domains together)",
-    )
-    group.add_argument(
-        "--resource",
-        metavar="NAME",
-        help="resource of the bars; default: GPUs if there are any, else the most used one",
-    )
-    flags.add_output(parser, "write the JSON to FILE: .json, .yaml, each also .gz; - is stdout")
-
-
-def _show(options: argparse.Namespace) -> int:
-    from placer.problem.domains import domains_of
-
+def run(options: argparse.Namespace) -> int:
+    """Carry out ``topology show``."""
     if options.depth is not None and options.depth < 1:
         raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
     printing.check_output(options)
@@ -105,8 +85,6 @@ def _known(resource: str | None, room: ResourceUse) -> None:
 
 
 def _print(report: DomainReport, options: argparse.Namespace, terminal: Console) -> None:
-    from placer.answers.summary import print_findings
-
     marks = BLOCKS if _encodes(terminal, BLOCKS) else ASCII
     resource = options.resource or _scarcest(report.whole.room)
     cut = report if options.depth is not None else report.cut(_levels(report.domains))
@@ -129,8 +107,6 @@ def _print_networks(instance: Instance, options: argparse.Namespace, terminal: C
 
 
 def _line(text: str, terminal: Console, *, wrapped: bool = False) -> None:
-    from rich.text import Text
-
     terminal.print(Text(text), soft_wrap=not wrapped, width=min(WIDTH, terminal.width) if wrapped else None)
 
 
@@ -144,8 +120,6 @@ def _encodes(terminal: Console, marks: BarMarks) -> bool:
 
 def _scarcest(room: ResourceUse) -> str:
     """GPUs where there are any, else what most of is used, cpu where nothing is; ``pods`` are never meant."""
-    from placer.base.quantity import CPU, PODS
-    from placer.problem.gpus import is_gpu
 
     def rank(resource: str) -> tuple[bool, float, bool]:
         return is_gpu(resource), room.share(resource), resource == CPU
@@ -160,34 +134,26 @@ def _levels(domains: Sequence[DomainUse]) -> int:
     return max(1, depths[MOST] - depths[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _TreeLine:
-    name: str
-    tier: str
-    nodes: str
-    room: ResourceUse
+#: A name, a tier and a domain.
+_TreeLine = tuple[str, str, DomainUse]
 
 
 def _rows(report: DomainReport, from_root: bool) -> Iterator[_TreeLine]:
     if from_root:
-        yield _row("cluster", report.whole)
+        yield "cluster", str(report.whole.tier), report.whole
     top = min((each.depth for each in report.domains), default=0)
     for each in report.domains:
-        yield _row(_GAP * (each.depth - top + from_root) + shown(each.name, 300), each)
+        yield _GAP * (each.depth - top + from_root) + shown(each.name, 300), str(each.tier), each
     if from_root and report.outside.nodes and report.domains:
-        yield replace(_row(f"{_GAP}(in no domain)", report.outside), tier="")
-
-
-def _row(name: str, each: DomainUse) -> _TreeLine:
-    return _TreeLine(name, str(each.tier), f"{each.nodes:,}", each.room)
+        yield f"{_GAP}(in no domain)", "", report.outside
 
 
 def _lines(rows: Sequence[_TreeLine], resource: str, marks: BarMarks, width: int) -> Iterator[str]:
     table = [("domain", "tier", "nodes", "used", "free")]
-    for row in rows:
-        used, free = (_short(resource, part.get(resource, 0)) for part in (row.room.used, row.room.free))
-        table.append((row.name, row.tier, row.nodes, used, free))
-    longest, *numbers = [max(map(_cells, column)) for column in zip(*table, strict=True)]
+    for title, tier, each in rows:
+        used, free = (_short(resource, part.get(resource, 0)) for part in (each.room.used, each.room.free))
+        table.append((title, tier, f"{each.nodes:,}", used, free))
+    longest, *numbers = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
     left = width - sum(numbers) - len(_GAP) * len(numbers)
     name = min(longest, max(NAME, left - BAR - len(_GAP)))
     bar = left - name - len(_GAP)
@@ -197,21 +163,13 @@ def _lines(rows: Sequence[_TreeLine], resource: str, marks: BarMarks, width: int
         parts = [_fitted(cells[0], name, marks.cut)]
         parts += [cell.rjust(columns) for cell, columns in zip(cells[1:], numbers, strict=True)]
         if bar:
-            parts.append(_bar(rows[index - 1].room, resource, marks, bar) if index else shown(resource, 300)[:bar])
+            parts.append(_bar(rows[index - 1][2].room, resource, marks, bar) if index else shown(resource, 300)[:bar])
         yield _GAP.join(parts)
-
-
-def _cells(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)
 
 
 def _fitted(text: str, columns: int, cut: str) -> str:
     """A text in so many columns; of a longer one the beginning and the end, where names differ."""
-    from rich.cells import set_cell_size
-
-    if _cells(text) <= columns:
+    if cell_len(text) <= columns:
         return set_cell_size(text, columns)
     end = (columns - 1) // 2
     kept = set_cell_size(text, columns - 1 - end).rstrip()
@@ -242,8 +200,6 @@ def _apportioned(parts: Sequence[int], columns: int) -> list[int]:
 
 
 def _short(resource: str, amount: int) -> str:
-    from placer.base.quantity import CPU, is_bytes
-
     if resource == CPU:
         return f"{amount / 1000:,.0f}" if amount % 1000 == 0 or amount >= 100_000 else f"{amount / 1000:,.1f}"
     if not is_bytes(resource):
@@ -258,7 +214,7 @@ def _notes(
     report: DomainReport, cut: DomainReport, resource: str, marks: BarMarks, rows: Sequence[_TreeLine]
 ) -> Iterator[str]:
     told = f"{shown(resource, 300)}: {marks.used} used, {marks.free} free"
-    if any(row.room.closed.get(resource) for row in rows):
+    if any(each.room.closed.get(resource) for *_, each in rows):
         told += f", {marks.closed} left on nodes that take no pods (cordoned, not Ready)"
     yield told
     names = sorted({(each.tier, each.tier_name) for each in cut.domains if each.tier_name})

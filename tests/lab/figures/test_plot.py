@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from placer.cli import main
-from placer.cli.lab.plotting import NAMES
+from placer.cli.commands import FIGURES as NAMES
 from placer.lab.figures.content import FIGURES, make_figure
 from placer.lab.figures.measured import read_runs
 from placer.lab.sweep.records import RunRecord

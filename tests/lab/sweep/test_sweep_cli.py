@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -52,7 +51,7 @@ class Pretended:
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     found = Pretended()
-    monkeypatch.setattr(importlib.import_module("placer.lab.sweep.runs"), "sweep", found)
+    monkeypatch.setattr("placer.cli.lab.sweeping.sweep", found)
     return found
 
 
