@@ -10,13 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
+from placer.arrays.network import NO_LIMIT
 from placer.base.grouping import grouped
 from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
+from placer.problem.communication import AppGroup, Network
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.instance import DisruptionBudget
 from placer.problem.nodes import Toleration
@@ -25,6 +28,7 @@ from placer.problem.placement import LOSSES, Placement
 from placer.rules.disruption import without_affinity
 from placer.rules.rules import broken
 from placer.rules.scoring import score, used_nodes
+from placer.rules.words import pod_subjects
 
 __all__ = [
     "ANYWHERE",
@@ -46,6 +50,8 @@ __all__ = [
 MOVED = " moved"
 #: Ends the name of the copy of a pod that stays while its group waits on.
 IDLE = " idle"
+#: Ends the name of a workload of pods that stand, where calls between them cost more than they may.
+STANDING = " standing"
 #: What every node admits.
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 #: API group of groups that are made here.
@@ -279,14 +285,20 @@ def lift(
 ) -> Lifted:
     """Let everything wait that may be disturbed (:func:`may_be_disturbed`).
 
-    What breaks rules where it stands stays as it is, and so does what no rule can be asked of. ``unit_sizes``: pods
-    that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
+    What breaks rules where it stands stays as it is, and so does what no rule can be asked of; but calls that cost too
+    much where both ends stand keep nobody, nor do links that carry too much. ``unit_sizes``: pods that stand in no
+    group to how many pods the unit has at most that each is of; 1 where it is not there.
     """
-    left, complete = set(candidates), True
+    left, apart, complete = set(candidates), set[Key](), True
     for _ in range(_ROUNDS):
-        lifter = _Lifter(instance, left, unit_sizes)
+        lifter = _Lifter(instance, left, unit_sizes, apart)
         found = lifter.lifted()
-        trouble = _in_trouble(found)
+        subjects = _broken(found)
+        calling = {key for key in instance.app_groups if f"AppGroup {key}" in subjects} - apart
+        if calling:
+            apart |= calling
+            continue
+        trouble = _in_trouble(found, subjects)
         complete = complete and lifter.complete and not trouble
         if not trouble:
             return replace(found, complete=complete)
@@ -294,15 +306,14 @@ def lift(
     return replace(_Lifter(instance, (), unit_sizes).lifted(), complete=False)
 
 
-def _in_trouble(lifted: Lifted) -> set[Key]:
+def _in_trouble(lifted: Lifted, subjects: set[str]) -> set[Key]:
     dense, before = lifted.dense, lifted.before
     trouble = {key for key in lifted.pods if key not in dense.class_of}
     if trouble:
         return _with_groups(before, trouble, lifted.pods)
-    subjects = _broken(lifted)
     if not subjects:
         return set()
-    found = {key for key in lifted.pods if not subjects.isdisjoint(_names(before.pods[key]))}
+    found = {key for key in lifted.pods if not subjects.isdisjoint(pod_subjects(before, before.pods[key]))}
     return _with_groups(before, found or set(lifted.pods), lifted.pods)
 
 
@@ -312,18 +323,22 @@ def _broken(lifted: Lifted) -> set[str]:
     return {name for each in standing if each.rule not in {"C12", "C13"} for name in each.subjects}
 
 
-def _names(pod: Pod) -> tuple[str, ...]:
-    return f"Pod {pod.key}", f"Node {pod.node}", str(pod.group)
-
-
 def _with_groups(instance: Instance, pods: set[Key], candidates: Iterable[Key]) -> set[Key]:
     groups = {instance.pods[key].group for key in pods} - {None}
     return pods | {key for key in candidates if instance.pods[key].group in groups}
 
 
 class _Lifter:
-    def __init__(self, instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int]) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        candidates: Collection[Key],
+        unit_sizes: Mapping[Key, int],
+        apart: Collection[Key] = (),
+    ) -> None:
         self.before, self.unit_sizes = instance, unit_sizes
+        #: AppGroups of which pods that stand are workloads of their own: no limit is between two of them.
+        self.apart = apart
         self.standing = Outcome(instance, Placement())
         self.pods = dict(instance.pods)
         self.groups = dict(instance.groups)
@@ -353,11 +368,26 @@ class _Lifter:
         for key, pod in self.before.pods.items():
             if pod.state is PodState.PENDING:
                 self.pods[key] = self._still_waiting(pod)
+            elif self.apart and pod.state is PodState.BOUND and self.pods[key] is pod:
+                self.pods[key] = replace(pod, workload=self._standing(pod))
+        calls = {key: _apart(each) if key in self.apart else each for key, each in self.before.app_groups.items()}
         nodes = {**self.before.nodes, **{name: replace(self.before.nodes[name], ready=True) for name in self.lost}}
         queues = {name: replace(each, open=True, namespaces=None) for name, each in self.before.queues.items()}
         groups = dict(sorted(self.groups.items()))
-        instance = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
+        changed = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
+        instance = replace(changed, app_groups=calls, network=self._network())
         return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
+
+    def _network(self) -> Network | None:
+        """The network, in which links that carry too much as it stands have room for that."""
+        network, traffic = self.before.network, self.standing.traffic()
+        if network is None or all(traffic[link] <= room for link, room in network.capacities.items()):
+            return network
+        room = {link: max(each, traffic[link]) for link, each in network.capacities.items()}
+        return replace(network, capacities=room)
+
+    def _standing(self, pod: Pod) -> str | None:
+        return f"{pod.workload}{STANDING}" if pod.workload is not None and pod.app_group in self.apart else pod.workload
 
     def _still_waiting(self, pod: Pod) -> Pod:
         if self.before.closed_queue(pod.queue, pod.namespace) is not None:
@@ -503,6 +533,7 @@ class _Lifter:
             numa=None,
             neighbours=replace(near, affinity=()) if key in self.alone else near,
             unsupported=(),
+            workload=self._standing(pod),
         )
         if not move:
             return (key,)
@@ -510,6 +541,20 @@ class _Lifter:
         # Equal pods of which other budgets speak are told apart, as those that stay are.
         self.pods[copy.key] = replace(copy, constraints=marked(self._elsewhere(pod.constraints), alike))
         return key, copy.key
+
+
+def _apart(app: AppGroup) -> AppGroup:
+    calls = (
+        replace(
+            each,
+            origin=each.origin + caller,
+            destination=each.destination + callee,
+            max_network_cost=NO_LIMIT if caller and callee else each.max_network_cost,
+        )
+        for each in app.dependencies
+        for caller, callee in product(("", STANDING), repeat=2)
+    )
+    return replace(app, dependencies=tuple(calls))
 
 
 def _has_spare_parts(group: Group) -> bool:
