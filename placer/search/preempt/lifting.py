@@ -403,8 +403,8 @@ class _Lifter:
         group = self.before.groups.get(name)
         if group is None:
             self._lone(name, keys)
-        elif group.invalid is None and self.standing.ready(group) and not self._beyond_limits(group):
-            self._ready(group, keys)
+        elif group.invalid is None and self.standing.ready(group):
+            self._ready(group, keys, beyond=self._beyond_limits(group))
         elif group.pending and group.invalid is None:
             self._waiting(group, keys)
         else:
@@ -416,15 +416,21 @@ class _Lifter:
         self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))
         self.lifted_groups.append(LiftedGroup(priority, (LiftedPart(tuple(keys)),), unit_size=size))
 
-    def _ready(self, group: Group, keys: list[Key]) -> None:
-        """A group that keeps the rules: what of it stays and is moved has to keep them as well."""
+    def _ready(self, group: Group, keys: list[Key], *, beyond: bool) -> None:
+        """A group that is ready: what of it stays and is moved has to be so as well, within its limits of tiers.
+
+        ``beyond``: it breaks these as it stands, and so nothing of it is moved.
+        """
+        self.complete = self.complete and not beyond
         whole = frozenset(keys).issuperset(group.bound)
         if group.disrupted_whole and not whole:
             return
         stuck = self._stuck(group, keys)
         away = {key for key in keys if stuck.get(key, True)}
-        copies = {key: self._wait(key, group.key, move=key not in stuck) for key in sorted(away)}
-        self.groups[group.key] = lifted = _left(group, copies, stuck)
+        still = away if beyond else stuck.keys()
+        copies = {key: self._wait(key, group.key, move=key not in still) for key in sorted(away)}
+        lifted = _left(group, copies, still)
+        self.groups[group.key] = _without_limits(lifted) if beyond else lifted
         if group.disrupted_whole:
             self.lifted_groups.append(self._as_one(keys))
             return
@@ -491,9 +497,7 @@ class _Lifter:
 
     def _unready(self, group: Group, keys: list[Key]) -> None:
         """A group that is not ready as it stands goes as a whole, and cannot be moved: it would have to be ready."""
-        ready = group.invalid is None and self.standing.ready(group)
-        self.complete = self.complete and not ready
-        if ready or not frozenset(keys).issuperset(group.bound):
+        if not frozenset(keys).issuperset(group.bound):
             return
         name = GroupKey(_OURS, group.key.namespace, group.key.name)
         pending = [each for key in keys for each in self._wait(key, name, move=False)]
@@ -563,7 +567,11 @@ def _has_spare_parts(group: Group) -> bool:
     return any(group.policies[part.policy].min_sub_groups < counts[part.policy] for part in short)
 
 
-def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Mapping[Key, bool]) -> Group:
+def _without_limits(group: Group) -> Group:
+    return replace(group, topology=None, policies=tuple(replace(each, topology=None) for each in group.policies))
+
+
+def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Collection[Key]) -> Group:
     moving = {key: () if key in stuck else each for key, each in copies.items()}
     return replace(_without(group, copies), sub_groups=tuple(_without(part, moving) for part in group.sub_groups))
 
