@@ -92,7 +92,7 @@ def test_a_queue_that_a_pending_pod_names_is_a_finding(limit: Any, mark: str) ->
 def test_a_queue_that_the_workload_names_counts_for_the_pods_that_are_made_of_it() -> None:
     spec = {"template": {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}}
     job = custom("batch/v1", "Job", labels={KUEUE: "team-a"}, spec=spec)
-    assert told(job).keys() == {"LocalQueue.kueue.x-k8s.io"}
+    assert told(job).keys() == {"LocalQueue.kueue.x-k8s.io", "ResourceFlavor.kueue.x-k8s.io"}
 
 
 @pytest.mark.parametrize("api", ["scheduling.x-k8s.io/v1alpha1", "scheduling.sigs.k8s.io/v1alpha1"])
