@@ -21,18 +21,17 @@ from placer.base.deadline import Deadline
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import LOSSES, Placement, Score, Value, better
-from placer.problem.what_if import released, without
+from placer.problem.what_if import released
 from placer.rules.scoring import score
 from placer.search.events import Event, Improved, SearchOptions
 from placer.search.exact.disturbing import search
-from placer.search.greedy.multi_start import greedy
 from placer.search.preempt.contraction import Contraction
 from placer.search.preempt.domain_sets import group_domains, index_of, is_confined
 from placer.search.preempt.fewest_evictions import least_needed
-from placer.search.preempt.first_plan import CARRYING, Best
+from placer.search.preempt.first_plan import Best, by_greedy
 from placer.search.preempt.knapsack import Victim, cheapest_share, most_gained
 from placer.search.preempt.lifting import goes_whole, least_priorities, lift, may_be_disturbed, on_nodes
-from placer.search.preempt.plans import plan_of, planned
+from placer.search.preempt.plans import plan_of
 
 __all__ = ["DomainSearch", "disturbance"]
 
@@ -285,18 +284,8 @@ class DomainSearch:
     def _carried_out(self, names: Sequence[str], plan: Placement) -> Placement | None:
         running = {*plan.evictions, *(move.pod for move in plan.moves)}
         units = [frozenset(unit.pods) for unit in Disruption(self.instance, Placement(evictions=tuple(running))).units]
-        moving = [unit for unit in units if unit.isdisjoint(plan.evictions)]
-        gone = frozenset[Key]().union(*units)
-        placed = self._placed(names, gone, frozenset[Key]().union(*moving))
-        stuck = gone.difference(*(unit for unit in moving if unit <= placed.keys()))
-        bound = {key: node for key, node in placed.items() if key not in stuck}
-        return planned(self.instance, bound, stuck) if bound.keys() & set(self.group.pending) else None
-
-    def _placed(self, names: Sequence[str], gone: frozenset[Key], moving: frozenset[Key]) -> dict[Key, str]:
-        after = without(released(self.instance, gone), gone - moving)
-        pods = dict(after.pods)
+        pods = dict(self.instance.pods)
         for key in self.group.pending:
             pods[key] = replace(pods[key], constraints=on_nodes(names, pods[key].constraints))
-        dense = make_dense(replace(after, pods=pods))
-        until = self.deadline.not_before(CARRYING)
-        return dict(dense.placement(greedy(dense, None, until)).node_of)
+        placement = by_greedy(replace(self.instance, pods=pods), {}, units, self.deadline)
+        return None if placement.node_of.keys().isdisjoint(self.group.pending) else placement
