@@ -389,12 +389,10 @@ class _Preemption:
         try:
             ended = self._first_plan(deadline)
             if ended is None:
-                target, asked = (
-                    ("placer.search.preempt.method:search", (self._found,))
-                    if self.domains is None
-                    else ("placer.search.preempt.emptying:empty", self.domains)
-                )
+                whole, emptying = "placer.search.preempt.method:search", "placer.search.preempt.emptying:empty"
+                asked = self.placement if self.trace else None, *(self.domains or ())
                 options = SearchOptions(deadline, workers=self.workers, seed=self.seed)
+                target = emptying if self.domains else whole
                 process = run_apart(target, (self.instance, *asked, options), self._hear, deadline)
                 self.findings += process.findings("preempt")
                 ended = process.termination
@@ -404,15 +402,19 @@ class _Preemption:
 
     def _first_plan(self, deadline: Deadline) -> Termination | None:
         """Hear of the first plans; how the search ends where nothing is left to do."""
+        from placer.search.preempt.emptying import first_emptied
         from placer.search.preempt.fewest_evictions import never_admitted
         from placer.search.preempt.first_plan import first_plans, missing, placeable
         from placer.search.preempt.lifting import waiting
 
-        if self.domains is not None:
-            return None
+        until = deadline.part(FIRST)
         try:
             with wall(deadline):
-                for carried in first_plans(self.instance, deadline.part(FIRST)):
+                if self.domains is not None:
+                    for found in first_emptied(self.instance, *self.domains, until):
+                        self._hear(found)
+                    return None
+                for carried in first_plans(self.instance, until):
                     self._hear(carried)
                 left = {group.key for group in missing(self.instance, self.placement)}
                 if not self.placement.disturbs and left <= never_admitted(self.instance, waiting(self.instance)):
@@ -423,10 +425,6 @@ class _Preemption:
         except KeyboardInterrupt:
             return Termination.INTERRUPTED
         return None
-
-    @property
-    def _found(self) -> Placement | None:
-        return self.placement if self.trace else None
 
     def _hear(self, event: Carried | Known) -> None:
         from placer.search.preempt.first_plan import Known

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
+from placer.base.quantity import Resources
 from placer.problem import Instance, Key, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way
 from placer.problem.outcome import Outcome
@@ -191,7 +192,30 @@ def order(disruption: Disruption) -> Iterator[Violation]:
         if late:
             message = f"{unit.name} goes as one, and {count_of(late, 'pod')} of it in a later step than the others"
             yield Violation("D5", (unit.name,), late, message)
-    yield from _moments(disruption)
+    if not _keeps_room(disruption):
+        yield from _moments(disruption)
+
+
+def _keeps_room(disruption: Disruption) -> bool:
+    """Whether nothing but room on nodes is asked of a moment, and all have it: plans have hundreds of steps."""
+    instance, nodes = disruption.instance, disruption.outcome.new
+    near = any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values())
+    if near or instance.network is not None or _limited(instance):
+        return False
+    homes = {key: instance.pods[key].node or "" for key in disruption.gone}
+    free = {
+        name: Counter(instance.nodes[name].allocatable - instance.held.get(name, Resources()))
+        for name in instance.nodes.keys() & {*nodes.values(), *homes.values()}
+    }
+    for step in disruption.placement.steps:
+        for key in homes.keys() & step.go:
+            free.get(homes.pop(key), Counter[str]()).update(instance.pods[key].requests)
+        bound = [key for key in step.bind if key in nodes]
+        for key in bound:
+            free[nodes[key]].subtract(instance.pods[key].requests)
+        if any(free[nodes[key]][each] < 0 for key in bound for each in instance.pods[key].requests):
+            return False
+    return True
 
 
 def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]) -> Iterator[Violation]:

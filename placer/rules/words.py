@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from placer.base.quantity import format_amount
-from placer.problem import Key
+from placer.problem import Instance, Key, Pod
 
 
 def pod_name(key: Key) -> str:
     """Name of a pod in a violation."""
     return f"Pod {key}"
+
+
+def pod_subjects(instance: Instance, pod: Pod) -> Iterator[str]:
+    """Names by which violations of rules mean a pod, among others."""
+    yield from (pod_name(pod.key), f"Node {pod.node}", f"AppGroup {pod.app_group}", str(pod.group))
+    yield from (f"Queue {name}" for name in instance.queue_path(pod.queue))
+    yield from (unit.name for unit in pod.neighbours.units)
 
 
 def count_of(number: int, thing: str) -> str:

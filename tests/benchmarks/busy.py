@@ -1,9 +1,9 @@
-"""Who must go at 5,120 busy nodes: a first plan, and whether a plain greedy has a better one.
+"""Who must go at 5,120 busy nodes: the first plan, the last one and its bound, beside the plan of a plain greedy.
 
 The cluster is drawn, not planted: 16 nodes of 8 GPUs to a leaf, 16 leaves to a spine; single pods and gangs of pods of
 1, 2 and 4 GPUs wherever there is room until a sixth of the GPUs is free, and pods without GPUs up to 50,000 pods. Every
-command runs in a process of its own; a line of JSON per ask has its seconds, the first plan and the last one, and the
-opponent's::
+command runs in a process of its own and is a line of JSON; a table of all of them comes last. Plans are compared by the
+work that goes, in GPUs, as ``moved`` and ``evicted`` count it::
 
     python -m tests.benchmarks.busy FOLDER
     python -m tests.benchmarks.busy FOLDER --nodes 512 --asks "1 x 1,gang" --time-limit 20
@@ -39,6 +39,7 @@ from placer.lab.generate.objects import (
 )
 from placer.problem import Instance, Key
 from placer.problem.reading import read, read_placement
+from tests.benchmarks.goals import markdown
 
 LEAF, SPINE, GPUS = 16, 16, 8
 #: Share of the GPUs that is free, share of the pods with GPUs that are in gangs.
@@ -51,10 +52,27 @@ ASKS: Mapping[str, Sequence[str]] = {
     "1 x 1": ("defrag", "--want", f"1 x 1 x {WHOLE} @ 1"),
     "2 x 4": ("defrag", "--want", f"2 x 4 x {WHOLE} @ 1"),
     "4 x 8": ("defrag", "--want", f"4 x 8 x {WHOLE} @ 1"),
+    "empty": ("defrag", "--free-domains", "2@1"),
     "gang": ("preempt", "--for", "train"),
     "repair": ("repair", "--lost", "LOST"),
     "audit": ("audit",),
 }
+#: Asks that the plain greedy answers; values that count work; columns of the table.
+OPPOSED = ("1 x 1", "2 x 4", "4 x 8", "gang")
+WORK = ("evicted", "moved")
+COLUMNS = [
+    "ask",
+    "exit",
+    "first",
+    "first work",
+    "pods",
+    "work",
+    "bound",
+    "greedy pods",
+    "greedy work",
+    "seconds",
+    "load",
+]
 
 
 class _Busy:
@@ -166,14 +184,14 @@ class PlainGreedy:
         priorities = (self.instance.pods[key].unit_priority for key in keys)
         return self.evicting is not None and any(each >= self.evicting for each in priorities), len(keys)
 
-    def cleared(self, domains: Sequence[Sequence[str]], gangs: int, pods: int) -> int | None:
-        """How many pods go for so many gangs of so many whole nodes; None: it finds no room for all."""
+    def cleared(self, domains: Sequence[Sequence[str]], gangs: int, pods: int) -> set[Key] | None:
+        """Pods that go for so many gangs of so many whole nodes; None: it finds no room for all."""
         ranked = sorted(([*sorted(names, key=self._cost)[:pods]] for names in domains), key=self._of_domain)
         nodes = {name for names in ranked[:gangs] for name in names}
         going = set[Key]().union(*(self.going[name] for name in nodes))
         if len(nodes) < gangs * pods or any(self._cost(name)[0] for name in nodes):
             return None
-        return len(going) if self.evicting is not None or self._has_room(going, nodes) else None
+        return going if self.evicting is not None or self._has_room(going, nodes) else None
 
     def _of_domain(self, names: Sequence[str]) -> tuple[bool, int]:
         return any(self._cost(name)[0] for name in names), sum(self._cost(name)[1] for name in names)
@@ -196,16 +214,15 @@ class PlainGreedy:
         return True
 
 
-def opponent(instance: Instance, ask: str) -> int | None:
-    """How many pods the plain greedy moves or evicts for an ask."""
+def opponent(instance: Instance, ask: str) -> dict[str, int]:
+    """How many pods the plain greedy moves or evicts for an ask, and the GPUs of these; empty: it finds no room."""
     tree, tier = instance.topology, 1 + (ask == "gang")
     domains = defaultdict[str, list[str]](list)
     for name in instance.nodes:
         domains[tree.path(name)[tier - 1]].append(name)
-    if ask == "gang":
-        return PlainGreedy(instance, BETWEEN).cleared([*domains.values()], 1, 32)
-    gangs, pods = map(int, ask.split(" x "))
-    return PlainGreedy(instance).cleared([*domains.values()], gangs, pods)
+    gangs, pods = (1, 32) if ask == "gang" else map(int, ask.split(" x "))
+    going = PlainGreedy(instance, BETWEEN if ask == "gang" else None).cleared([*domains.values()], gangs, pods)
+    return {} if going is None else {"pods": len(going), "work": sum(instance.pods[key].requests[GPU] for key in going)}
 
 
 # ----------------------------------------------------------------------------------------------------------------- runs
@@ -225,17 +242,28 @@ def asked(folder: Path, ask: str, options: argparse.Namespace) -> dict[str, Any]
     )
     after, line = os.times(), {"ask": ask, "nodes": options.nodes, "seed": options.seed, "exit": ended.returncode}
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    line |= {"seconds": round(time.monotonic() - start, 1), "processor": round(used, 1)}
+    line |= {"seconds": round(time.monotonic() - start, 1), "processor": round(used, 1), "load": os.getloadavg()[0]}
     if ask == "audit":
         return line
     answer, placement = json.loads(plan.read_text(encoding="utf-8")), read_placement(plan)
-    line |= {"moves": len(placement.moves), "evictions": len(placement.evictions), "read": answer["seconds"]["read"]}
-    first = next((each for each in answer["trace"] if each["values"][0]), None)
-    line |= {"first": first and first["seconds"], "by": first and first["phase"]}
-    line["values"] = {each["name"]: [each["value"], each["bound"]] for each in answer["objective"][:4]}
-    if ask != "repair":
-        line["opponent"] = opponent(read(*files), ask)
+    values = [(each["name"], each["value"], each["bound"]) for each in answer["objective"]]
+    at = [index for index, (name, *_) in enumerate(values) if name in WORK]
+    first = next((each for each in answer["trace"] if any(each["values"][index] for index in at)), None)
+    line |= {
+        "pods": len(placement.moves) + len(placement.evictions),
+        "work": sum(_gpus(values[index][1]) for index in at),
+    }
+    line["bound"] = sum(_gpus(values[index][2] or 0) for index in at)
+    line |= {"read": answer["seconds"]["read"], "first": first and first["seconds"], "by": first and first["phase"]}
+    line["first work"] = first and sum(_gpus(first["values"][index]) for index in at)
+    if ask in OPPOSED:
+        line |= {f"greedy {name}": each for name, each in opponent(read(*files), ask).items()}
     return line
+
+
+def _gpus(weight: int) -> float:
+    """The GPUs of pods of a weight: a whole node has :data:`GPUS` and weighs a million."""
+    return round(weight * GPUS / 1_000_000, 1)
 
 
 def main() -> int:
@@ -249,8 +277,11 @@ def main() -> int:
     parser.add_argument("--time-limit", type=float, default=60.0)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    lines = []
     for ask in options.asks.split(","):
-        print(json.dumps(asked(options.folder, ask, options)), flush=True)
+        lines.append(asked(options.folder, ask, options))
+        print(json.dumps(lines[-1]), flush=True)
+    print("\n".join(markdown([COLUMNS, *([str(line.get(name, "-")) for name in COLUMNS] for line in lines)], left=1)))
     return 0
 
 

@@ -24,6 +24,7 @@ from placer.problem.result import Result
 from placer.problem.what_if import alone, released, with_pods, without, without_rule
 from placer.rules import verify
 from placer.rules.scoring import score
+from placer.rules.words import pod_subjects
 
 #: Most seconds to look for the best place of one group.
 SECONDS = 3.0
@@ -188,10 +189,7 @@ def _subjects(instance: Instance, group: Group) -> Iterator[str]:
     yield str(group.key)
     yield from (sub_group_subject(group, part.name) for part in group.sub_groups)
     for key in group.bound:
-        pod = instance.pods[key]
-        yield from (f"Pod {key}", f"Node {pod.node}")
-        yield from (f"Queue {name}" for name in instance.queue_path(pod.queue))
-        yield from (unit.name for unit in pod.neighbours.units)
+        yield from pod_subjects(instance, instance.pods[key])
 
 
 def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEntry) -> AuditEntry:

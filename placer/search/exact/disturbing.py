@@ -18,6 +18,7 @@ from placer.arrays import Solution
 from placer.problem import GroupKey
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import MAXIMISED
+from placer.rules.calls import bandwidth
 from placer.rules.neighbour_rules import pod_affinity
 from placer.search.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.search.exact.count_model import Linear, limited_solver, solver_form, value_at
@@ -365,16 +366,31 @@ class DisturbingModel(ExactModel):
         }
 
     def admitted(self, solution: Solution) -> Solution | None:
-        """As of any model; pods that stay are there before all new ones (C12)."""
+        """As of any model; pods that stay are there before all new ones (C12), and new ones use no full link (C9)."""
         found = super().admitted(solution)
-        if found is None or self.dense.neighbours is None or not self.dense.neighbours.attractions:
+        attracted = self.dense.neighbours is not None and self.dense.neighbours.attractions
+        if found is None or not (attracted or self.overloaded):
             return found
-        disruption = Disruption(self.lifted.before, plan_of(self.lifted, found))
-        return None if any(pod_affinity(disruption.outcome)) else found
+        outcome = Disruption(self.lifted.before, plan_of(self.lifted, found)).outcome
+        return None if any(pod_affinity(outcome)) or any(bandwidth(outcome)) else found
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether links carry too much as it stands: the rows of the model let them."""
+        return self.lifted.instance.network is not self.lifted.before.network
 
     def exclude(self, solution: Solution) -> bool:
         """As of any model; an order must have all pods first that stay."""
         neighbours = self.neighbours
+        if self.overloaded:
+            values = self.variables.encode(solution)
+            self.variables.exclude(
+                (Linear([each], [1]), values[each.index])
+                for item, counts in zip(self.variables.bundles.items, self.variables.counts, strict=False)
+                if item.classes[0] in self.dense.workload_of or neighbours is not None
+                for each in counts.values()
+            )
+            return True
         unsure = neighbours is not None and neighbours.unsure
         excluded = super().exclude(solution)
         if neighbours is not None:

@@ -15,7 +15,7 @@ from placer.base.quantity import Resources
 from placer.problem import Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
 from placer.problem.instance import Policy
 from placer.problem.neighbours import NO_NEIGHBOURS
-from placer.search.preempt.lifting import ANYWHERE, goes_whole, on_nodes
+from placer.search.preempt.lifting import ANYWHERE, least_priorities, on_nodes
 
 #: Name of the node that stands for all beyond a domain; no node has a space in its name.
 ELSEWHERE = "all others"
@@ -74,12 +74,8 @@ class Contraction:
 
     @cached_property
     def _of_groups(self) -> dict[GroupKey, int]:
-        pods, found = self.instance.pods, dict[GroupKey, int]()
-        for key, group in self.instance.groups.items():
-            if group.bound:
-                least = max if goes_whole(group) else min
-                found[key] = least(pods[each].unit_priority for each in group.bound)
-        return found
+        least, groups = least_priorities(self.instance), self.instance.groups.items()
+        return {key: min(map(least.__getitem__, group.bound)) for key, group in groups if group.bound}
 
     def around(self, names: Collection[str]) -> Instance:
         """The instance of a domain, given by its nodes; none: all nodes are one, and the group goes there, too."""

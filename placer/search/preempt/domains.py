@@ -9,7 +9,7 @@ Domains come by what counting says has to be moved there, and end where that is 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -21,18 +21,17 @@ from placer.base.deadline import Deadline
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.placement import LOSSES, Placement, Score, Value, better
-from placer.problem.what_if import released, without
+from placer.problem.what_if import released
 from placer.rules.scoring import score
 from placer.search.events import Event, Improved, SearchOptions
 from placer.search.exact.disturbing import search
-from placer.search.greedy.multi_start import greedy
 from placer.search.preempt.contraction import Contraction
 from placer.search.preempt.domain_sets import group_domains, index_of, is_confined
 from placer.search.preempt.fewest_evictions import least_needed
-from placer.search.preempt.first_plan import CARRYING, Best
+from placer.search.preempt.first_plan import Best, by_greedy
 from placer.search.preempt.knapsack import Victim, cheapest_share, most_gained
 from placer.search.preempt.lifting import goes_whole, least_priorities, lift, may_be_disturbed, on_nodes
-from placer.search.preempt.plans import plan_of, planned
+from placer.search.preempt.plans import plan_of
 
 #: Share of the time that is for what has to go wherever the group is.
 ANYWHERE_SHARE = 0.5
@@ -58,7 +57,7 @@ class DomainSearch:
         self.contraction = Contraction(instance, group, may_be_disturbed(instance, group.priority))
         self.best = Best(instance)
         self.bound: Score | None = None
-        self._by_price: dict[tuple[str, str], tuple[int, list[tuple[Fraction, int]]]] = {}
+        self._held: dict[tuple[tuple[str, ...], str], tuple[int, Counter[tuple[int, int]]]] = {}
 
     @cached_property
     def dense(self) -> Dense:
@@ -223,7 +222,8 @@ class DomainSearch:
         found = [self._on_nodes(names, groups * self.group.need)]
         for resource, amount in self._need.items():
             more = sum(self.instance.pods[key].requests[resource] for key in comes)
-            found.append(self._must_go(names, resource, groups * amount + more))
+            weight, short = self._covering(tuple(names), resource, groups * amount + more)
+            found.append(None if short > 0 else int(weight))
         return None if None in found else max((each or 0 for each in found), default=0)
 
     def _on_nodes(self, names: Sequence[str], count: int) -> int | None:
@@ -237,37 +237,27 @@ class DomainSearch:
         for name in names:
             room, before = self.contraction.room[name], Fraction(0)
             for copies in range(1, min([count, *(room[each] // least for each, least in asked.items())]) + 1):
-                each_resource = (self._covering(name, each, copies * least) for each, least in asked.items())
+                each_resource = (self._covering((name,), each, copies * least)[0] for each, least in asked.items())
                 weight = max(each_resource, default=Fraction(0))
                 marginal.append(weight - before)
                 before = weight
         return None if len(marginal) < count else math.ceil(sum(sorted(marginal)[:count], Fraction(0)))
 
-    def _covering(self, name: str, resource: str, amount: int) -> Fraction:
-        if (name, resource) not in self._by_price:
-            there = [(self._weights[pod.key], pod.requests[resource]) for pod in self.contraction.members[name]]
-            priced = sorted((Fraction(weight, held), held) for weight, held in there if held)
-            free = self.contraction.room[name][resource] - sum(held for _, held in priced)
-            self._by_price[name, resource] = free, priced
-        free, priced = self._by_price[name, resource]
-        return cheapest_share(priced, amount - max(0, free))[0]
+    def _covering(self, names: tuple[str, ...], resource: str, amount: int) -> tuple[Fraction, int]:
+        """The least weight whose going leaves so much on some nodes, and what of it there is not."""
+        if (names, resource) not in self._held:
+            free, pods = 0, Counter[tuple[int, int]]()
+            for name in names:
+                there = [(self._weights[pod.key], pod.requests[resource]) for pod in self.contraction.members[name]]
+                free += max(0, self.contraction.room[name][resource] - sum(held for _, held in there))
+                pods.update(there)
+            self._held[names, resource] = free, pods
+        free, pods = self._held[names, resource]
+        return cheapest_share(pods, amount - free)
 
     def _coming(self, names: Collection[str]) -> frozenset[Key]:
         stays = any(self.instance.pods[key].node in names for key in self._own)
         return self._own if self.confined and not stays else frozenset()
-
-    def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
-        short, there = amount, []
-        for name in names:
-            held = 0
-            for pod in self.contraction.members[name]:
-                requested = pod.requests[resource]
-                if requested:
-                    held += requested
-                    there.append((Fraction(self._weights[pod.key], requested), requested))
-            short -= max(0, self.contraction.room[name][resource] - held)
-        total, short = cheapest_share(sorted(there), short)
-        return None if short > 0 else int(total)
 
     def _least(self, names: Sequence[str], until: Deadline) -> tuple[Score | None, Placement | None]:
         small = self.contraction.around(names)
@@ -292,18 +282,8 @@ class DomainSearch:
     def _carried_out(self, names: Sequence[str], plan: Placement) -> Placement | None:
         running = {*plan.evictions, *(move.pod for move in plan.moves)}
         units = [frozenset(unit.pods) for unit in Disruption(self.instance, Placement(evictions=tuple(running))).units]
-        moving = [unit for unit in units if unit.isdisjoint(plan.evictions)]
-        gone = frozenset[Key]().union(*units)
-        placed = self._placed(names, gone, frozenset[Key]().union(*moving))
-        stuck = gone.difference(*(unit for unit in moving if unit <= placed.keys()))
-        bound = {key: node for key, node in placed.items() if key not in stuck}
-        return planned(self.instance, bound, stuck) if bound.keys() & set(self.group.pending) else None
-
-    def _placed(self, names: Sequence[str], gone: frozenset[Key], moving: frozenset[Key]) -> dict[Key, str]:
-        after = without(released(self.instance, gone), gone - moving)
-        pods = dict(after.pods)
+        pods = dict(self.instance.pods)
         for key in self.group.pending:
             pods[key] = replace(pods[key], constraints=on_nodes(names, pods[key].constraints))
-        dense = make_dense(replace(after, pods=pods))
-        until = self.deadline.not_before(CARRYING)
-        return dict(dense.placement(greedy(dense, None, until)).node_of)
+        placement = by_greedy(replace(self.instance, pods=pods), {}, units, self.deadline)
+        return None if placement.node_of.keys().isdisjoint(self.group.pending) else placement

@@ -11,14 +11,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from placer.arrays.dense_builder import make_dense
+from placer.base.deadline import Deadline
 from placer.base.quantity import Resources
 from placer.problem import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.problem.disruption import Disruption, in_the_way
@@ -38,6 +39,8 @@ from placer.search.preempt.plans import plan_of, planned
 
 #: Choices of domains that are tried for one number of them.
 MOST_CHOICES = 1000
+#: The same for the first placement.
+TRIES = 20
 #: Label of the nodes of a domain; label of pods that keep no domain from being empty.
 _DOMAIN, _STAYS = "placer.dev/domain", "placer.dev/stays"
 
@@ -53,20 +56,33 @@ class _Domain(NamedTuple):
 
 
 def empty(
-    instance: Instance, tier: int, count: int, options: SearchOptions, emit: Callable[[Carried | Known], None]
+    instance: Instance,
+    first: Placement | None,
+    tier: int,
+    count: int,
+    options: SearchOptions,
+    emit: Callable[[Carried | Known], None],
 ) -> str:
     """Look for the placement that empties so many HyperNodes of a tier, empty ones included, and moves least.
 
-    ``instance``: nothing waits in it, and nothing may be evicted. Emits and returns as
+    ``instance``: nothing waits in it, and nothing may be evicted. ``first``, ``emit`` and the result are as of
     :func:`placer.search.preempt.method.search`.
     """
-    return _Emptying(instance, tier, count, options, emit).run()
+    return _Emptying(instance, first, tier, count, options, emit).run()
+
+
+def first_emptied(instance: Instance, tier: int, count: int, deadline: Deadline) -> list[Carried | Known]:
+    """Give the placement for the cheapest domains out of which all finds room, without any process of its own."""
+    found = list[Carried | Known]()
+    _Emptying(instance, None, tier, count, SearchOptions(deadline), found.append).first()
+    return found
 
 
 class _Emptying:
     def __init__(
         self,
         instance: Instance,
+        first: Placement | None,
         tier: int,
         count: int,
         options: SearchOptions,
@@ -74,7 +90,15 @@ class _Emptying:
     ) -> None:
         self.instance, self.tier, self.count, self.options, self.emit = instance, tier, count, options, emit
         self.deadline = options.deadline
-        self.best: tuple[Score, Placement] | None = None
+        self.best = None if first is None else (score(instance, first, disturbing=True), first)
+
+    def first(self) -> None:
+        domains = self._ranked()
+        choices = _choices([domain.weight for domain in domains], self.count)
+        for _, choice in self.deadline.each(islice(choices, TRIES if self.count <= len(domains) else 0)):
+            self._tried([domains[index] for index in choice])
+            if self.best is not None:
+                return
 
     def run(self) -> str:
         domains = self._ranked()
@@ -126,14 +150,9 @@ class _Emptying:
         return sorted(self._shared(name, pods, times, owners) for name, pods in domains.items())
 
     def _shared(self, name: str, pods: frozenset[Key], times: Counter[Key], owners: Counter[object]) -> _Domain:
-        none = Fraction(0)
-        return _Domain(
-            sum((Fraction(self.weights[key], times[key]) for key in pods), none),
-            sum((Fraction(1, owners[owner]) for owner in self._owners(pods)), none),
-            name,
-            sum((Fraction(1, times[key]) for key in pods), none),
-            pods,
-        )
+        weight = _sum((self.weights[key], times[key]) for key in pods)
+        units = _sum((1, owners[owner]) for owner in self._owners(pods))
+        return _Domain(weight, units, name, _sum((1, times[key]) for key in pods), pods)
 
     def _owners(self, pods: Collection[Key]) -> set[object]:
         """Groups that go in one unit at least, and pods of none."""
@@ -264,15 +283,23 @@ def _left(allocatable: Resources, held: Resources) -> dict[str, int]:
     return {resource: max(0, amount - held[resource]) for resource, amount in allocatable.items()}
 
 
+def _sum(shares: Iterable[tuple[int, int]]) -> Fraction:
+    by_divisor = Counter[int]()
+    for amount, divisor in shares:
+        by_divisor[divisor] += amount
+    return sum((Fraction(amount, divisor) for divisor, amount in by_divisor.items()), Fraction(0))
+
+
 def _with_units(instance: Instance, pods: Collection[Key]) -> frozenset[Key]:
-    going, wider = frozenset[Key](), frozenset(pods)
+    lone = frozenset(key for key in pods if instance.pods[key].group is None)
+    going, wider = frozenset[Key](), frozenset(pods) - lone
     while wider != going:
         going = wider
         alone = groups_alone(instance, going)
         bound = tuple(key for key in going if instance.pods[key].state is PodState.BOUND)
         units = Disruption(alone, Placement(evictions=bound)).units
         wider = going.union(*(unit.pods for unit in units))
-    return going
+    return going | lone
 
 
 def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:

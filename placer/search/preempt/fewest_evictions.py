@@ -90,8 +90,8 @@ def _least(instance: Instance, keys: Sequence[Key], short: dict[str, int]) -> in
     weights = instance.weights_of(instance.pods[key] for key in keys)
     most = Fraction(0)
     for resource, amount in short.items():
-        pods = ((weights[key], instance.pods[key].requests[resource]) for key in keys)
-        total, left = cheapest_share(sorted((Fraction(weight, held), held) for weight, held in pods if held), amount)
+        pods = Counter((weights[key], instance.pods[key].requests[resource]) for key in keys)
+        total, left = cheapest_share(pods, amount)
         if left > 0:
             return None
         most = max(most, total)

@@ -134,17 +134,19 @@ def carried_out(state: Instance, found: FirstPlan, deadline: Deadline) -> Iterat
     gone = found.evicted.union(found.moved)
     units = [frozenset(each.pods) for each in Disruption(state, Placement(evictions=tuple(sorted(gone)))).units]
     for fixed in (found.bound, {}):
-        yield _by_greedy(state, fixed, units, deadline)
+        yield by_greedy(state, fixed, units, deadline)
 
 
-def _by_greedy(
+def by_greedy(
     state: Instance, bound: Mapping[Key, str], units: Collection[frozenset[Key]], deadline: Deadline
 ) -> Placement:
+    """Where some units go, the placement of the greedy: who finds no room is evicted, and some remain after all."""
     waits = released(state, frozenset[Key]().union(*units))
     dense = make_dense(Outcome(waits, aligned(waits, Placement.of(bound))).carried_out())
     placed = {**bound, **dense.placement(greedy(dense, None, deadline.not_before(CARRYING))).node_of}
     back = {unit for unit in units if all(placed.get(key) == state.pods[key].node for key in unit)}
-    moved = _moved([unit for unit in units if unit not in back and unit <= placed.keys()], state.most_moves)
+    able = [unit for unit in units if state.may_move and unit not in back and unit <= placed.keys()]
+    moved = _moved(able, state.most_moves)
     not_moved = frozenset[Key]().union(*units) - moved
     bound_now = {key: node for key, node in placed.items() if key not in not_moved}
     return planned(state, bound_now, not_moved.difference(*back))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -31,13 +31,13 @@ def most_gained(items: Sequence[Victim], weight: int, units: int) -> int:
     return max(best.values())
 
 
-def cheapest_share(priced: Iterable[tuple[Fraction, int]], amount: int) -> tuple[Fraction, int]:
+def cheapest_share(pods: Mapping[tuple[int, int], int], amount: int) -> tuple[Fraction, int]:
     """The least weight whose going leaves so much, and what of it there is not.
 
-    ``priced``: weight per unit of a resource, and how much is held, cheapest first.
+    ``pods``: the weight of one and what it holds to how many such there are.
     """
     total = Fraction(0)
-    for price, held in priced:
+    for price, held in sorted((Fraction(weight, held), held * count) for (weight, held), count in pods.items() if held):
         if amount <= 0:
             break
         total += price * min(amount, held)

@@ -10,13 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from placer.arrays import Dense
 from placer.arrays.dense_builder import make_dense
+from placer.arrays.network import NO_LIMIT
 from placer.base.grouping import grouped
 from placer.problem import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
+from placer.problem.communication import AppGroup, Network
 from placer.problem.disruption import Disruption, unit_priority
 from placer.problem.instance import DisruptionBudget
 from placer.problem.nodes import Toleration
@@ -25,11 +28,14 @@ from placer.problem.placement import LOSSES, Placement
 from placer.rules.disruption import without_affinity
 from placer.rules.rules import broken
 from placer.rules.scoring import score, used_nodes
+from placer.rules.words import pod_subjects
 
 #: Ends the name of the copy of a pod that is moved; no pod has a space in its name.
 MOVED = " moved"
 #: Ends the name of the copy of a pod that stays while its group waits on.
 IDLE = " idle"
+#: Ends the name of a workload of pods that stand, where calls between them cost more than they may.
+STANDING = " standing"
 #: What every node admits.
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 #: API group of groups that are made here.
@@ -263,14 +269,20 @@ def lift(
 ) -> Lifted:
     """Let everything wait that may be disturbed (:func:`may_be_disturbed`).
 
-    What breaks rules where it stands stays as it is, and so does what no rule can be asked of. ``unit_sizes``: pods
-    that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
+    What breaks rules where it stands stays as it is, and so does what no rule can be asked of; but calls that cost too
+    much where both ends stand keep nobody, nor do links that carry too much. ``unit_sizes``: pods that stand in no
+    group to how many pods the unit has at most that each is of; 1 where it is not there.
     """
-    left, complete = set(candidates), True
+    left, apart, complete = set(candidates), set[Key](), True
     for _ in range(_ROUNDS):
-        lifter = _Lifter(instance, left, unit_sizes)
+        lifter = _Lifter(instance, left, unit_sizes, apart)
         found = lifter.lifted()
-        trouble = _in_trouble(found)
+        subjects = _broken(found)
+        calling = {key for key in instance.app_groups if f"AppGroup {key}" in subjects} - apart
+        if calling:
+            apart |= calling
+            continue
+        trouble = _in_trouble(found, subjects)
         complete = complete and lifter.complete and not trouble
         if not trouble:
             return replace(found, complete=complete)
@@ -278,15 +290,14 @@ def lift(
     return replace(_Lifter(instance, (), unit_sizes).lifted(), complete=False)
 
 
-def _in_trouble(lifted: Lifted) -> set[Key]:
+def _in_trouble(lifted: Lifted, subjects: set[str]) -> set[Key]:
     dense, before = lifted.dense, lifted.before
     trouble = {key for key in lifted.pods if key not in dense.class_of}
     if trouble:
         return _with_groups(before, trouble, lifted.pods)
-    subjects = _broken(lifted)
     if not subjects:
         return set()
-    found = {key for key in lifted.pods if not subjects.isdisjoint(_names(before.pods[key]))}
+    found = {key for key in lifted.pods if not subjects.isdisjoint(pod_subjects(before, before.pods[key]))}
     return _with_groups(before, found or set(lifted.pods), lifted.pods)
 
 
@@ -296,18 +307,22 @@ def _broken(lifted: Lifted) -> set[str]:
     return {name for each in standing if each.rule not in {"C12", "C13"} for name in each.subjects}
 
 
-def _names(pod: Pod) -> tuple[str, ...]:
-    return f"Pod {pod.key}", f"Node {pod.node}", str(pod.group)
-
-
 def _with_groups(instance: Instance, pods: set[Key], candidates: Iterable[Key]) -> set[Key]:
     groups = {instance.pods[key].group for key in pods} - {None}
     return pods | {key for key in candidates if instance.pods[key].group in groups}
 
 
 class _Lifter:
-    def __init__(self, instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int]) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        candidates: Collection[Key],
+        unit_sizes: Mapping[Key, int],
+        apart: Collection[Key] = (),
+    ) -> None:
         self.before, self.unit_sizes = instance, unit_sizes
+        #: AppGroups of which pods that stand are workloads of their own: no limit is between two of them.
+        self.apart = apart
         self.standing = Outcome(instance, Placement())
         self.pods = dict(instance.pods)
         self.groups = dict(instance.groups)
@@ -337,11 +352,26 @@ class _Lifter:
         for key, pod in self.before.pods.items():
             if pod.state is PodState.PENDING:
                 self.pods[key] = self._still_waiting(pod)
+            elif self.apart and pod.state is PodState.BOUND and self.pods[key] is pod:
+                self.pods[key] = replace(pod, workload=self._standing(pod))
+        calls = {key: _apart(each) if key in self.apart else each for key, each in self.before.app_groups.items()}
         nodes = {**self.before.nodes, **{name: replace(self.before.nodes[name], ready=True) for name in self.lost}}
         queues = {name: replace(each, open=True, namespaces=None) for name, each in self.before.queues.items()}
         groups = dict(sorted(self.groups.items()))
-        instance = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
+        changed = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
+        instance = replace(changed, app_groups=calls, network=self._network())
         return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
+
+    def _network(self) -> Network | None:
+        """The network, in which links that carry too much as it stands have room for that."""
+        network, traffic = self.before.network, self.standing.traffic()
+        if network is None or all(traffic[link] <= room for link, room in network.capacities.items()):
+            return network
+        room = {link: max(each, traffic[link]) for link, each in network.capacities.items()}
+        return replace(network, capacities=room)
+
+    def _standing(self, pod: Pod) -> str | None:
+        return f"{pod.workload}{STANDING}" if pod.workload is not None and pod.app_group in self.apart else pod.workload
 
     def _still_waiting(self, pod: Pod) -> Pod:
         if self.before.closed_queue(pod.queue, pod.namespace) is not None:
@@ -357,8 +387,8 @@ class _Lifter:
         group = self.before.groups.get(name)
         if group is None:
             self._lone(name, keys)
-        elif group.invalid is None and self.standing.ready(group) and not self._beyond_limits(group):
-            self._ready(group, keys)
+        elif group.invalid is None and self.standing.ready(group):
+            self._ready(group, keys, beyond=self._beyond_limits(group))
         elif group.pending and group.invalid is None:
             self._waiting(group, keys)
         else:
@@ -370,15 +400,21 @@ class _Lifter:
         self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))
         self.lifted_groups.append(LiftedGroup(priority, (LiftedPart(tuple(keys)),), unit_size=size))
 
-    def _ready(self, group: Group, keys: list[Key]) -> None:
-        """A group that keeps the rules: what of it stays and is moved has to keep them as well."""
+    def _ready(self, group: Group, keys: list[Key], *, beyond: bool) -> None:
+        """A group that is ready: what of it stays and is moved has to be so as well, within its limits of tiers.
+
+        ``beyond``: it breaks these as it stands, and so nothing of it is moved.
+        """
+        self.complete = self.complete and not beyond
         whole = frozenset(keys).issuperset(group.bound)
         if group.disrupted_whole and not whole:
             return
         stuck = self._stuck(group, keys)
         away = {key for key in keys if stuck.get(key, True)}
-        copies = {key: self._wait(key, group.key, move=key not in stuck) for key in sorted(away)}
-        self.groups[group.key] = lifted = _left(group, copies, stuck)
+        still = away if beyond else stuck.keys()
+        copies = {key: self._wait(key, group.key, move=key not in still) for key in sorted(away)}
+        lifted = _left(group, copies, still)
+        self.groups[group.key] = _without_limits(lifted) if beyond else lifted
         if group.disrupted_whole:
             self.lifted_groups.append(self._as_one(keys))
             return
@@ -445,9 +481,7 @@ class _Lifter:
 
     def _unready(self, group: Group, keys: list[Key]) -> None:
         """A group that is not ready as it stands goes as a whole, and cannot be moved: it would have to be ready."""
-        ready = group.invalid is None and self.standing.ready(group)
-        self.complete = self.complete and not ready
-        if ready or not frozenset(keys).issuperset(group.bound):
+        if not frozenset(keys).issuperset(group.bound):
             return
         name = GroupKey(_OURS, group.key.namespace, group.key.name)
         pending = [each for key in keys for each in self._wait(key, name, move=False)]
@@ -487,6 +521,7 @@ class _Lifter:
             numa=None,
             neighbours=replace(near, affinity=()) if key in self.alone else near,
             unsupported=(),
+            workload=self._standing(pod),
         )
         if not move:
             return (key,)
@@ -496,13 +531,31 @@ class _Lifter:
         return key, copy.key
 
 
+def _apart(app: AppGroup) -> AppGroup:
+    calls = (
+        replace(
+            each,
+            origin=each.origin + caller,
+            destination=each.destination + callee,
+            max_network_cost=NO_LIMIT if caller and callee else each.max_network_cost,
+        )
+        for each in app.dependencies
+        for caller, callee in product(("", STANDING), repeat=2)
+    )
+    return replace(app, dependencies=tuple(calls))
+
+
 def _has_spare_parts(group: Group) -> bool:
     counts = Counter(part.policy for part in group.sub_groups)
     short = (part for part in group.sub_groups if part.bound and part.placed_before < group.policies[part.policy].size)
     return any(group.policies[part.policy].min_sub_groups < counts[part.policy] for part in short)
 
 
-def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Mapping[Key, bool]) -> Group:
+def _without_limits(group: Group) -> Group:
+    return replace(group, topology=None, policies=tuple(replace(each, topology=None) for each in group.policies))
+
+
+def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Collection[Key]) -> Group:
     moving = {key: () if key in stuck else each for key, each in copies.items()}
     return replace(_without(group, copies), sub_groups=tuple(_without(part, moving) for part in group.sub_groups))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from placer.arrays import Solution
 from placer.arrays.dense_builder import make_dense
-from placer.base.quantity import Resources
 from placer.problem import Instance, Key, PodState
 from placer.problem.disruption import Disruption
 from placer.problem.placement import Binding, Placement, Step
@@ -86,32 +85,8 @@ def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> 
     last = Step((), _in_plan(plan, set(plan) - moved))
     steps = [Step(placement.evictions), *(Step(pods, _in_plan(plan, pods)) for pods in units), last]
     several = replace(placement, steps=tuple(step for step in steps if step.go or step.bind))
-    return several if _carried_out(Disruption(instance, several)) else one
-
-
-def _carried_out(disruption: Disruption) -> bool:
-    instance = disruption.instance
-    limited = instance.network is not None or any(queue.capability for queue in instance.queues.values())
-    if not limited and not any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values()):
-        return _has_room(disruption)  # many times faster, where nothing but room is asked of a moment
-    return not any(order(disruption)) and not any(pod_affinity(disruption.outcome))
-
-
-def _has_room(disruption: Disruption) -> bool:
-    instance, nodes = disruption.instance, disruption.outcome.new
-    homes = {key: instance.pods[key].node or "" for key in disruption.gone}
-    free = {
-        name: Counter(instance.nodes[name].allocatable - instance.held.get(name, Resources()))
-        for name in instance.nodes.keys() & {*nodes.values(), *homes.values()}
-    }
-    for step in disruption.placement.steps:
-        for key in step.go:
-            free.get(homes[key], Counter[str]()).update(instance.pods[key].requests)
-        for key in step.bind:
-            free[nodes[key]].subtract(instance.pods[key].requests)
-        if any(free[nodes[key]][each] < 0 for key in step.bind for each in instance.pods[key].requests):
-            return False
-    return True
+    disruption = Disruption(instance, several)
+    return one if any(order(disruption)) or any(pod_affinity(disruption.outcome)) else several
 
 
 def _in_plan(plan: Sequence[Key], pods: Collection[Key]) -> tuple[Key, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from placer.answers.making_room import free_domains
+from placer.base.deadline import NEVER
 from placer.lab.generate import generate
 from placer.problem import Instance, Key, PodState
 from placer.problem.placement import FREED, Binding, Placement, Step
@@ -15,7 +16,7 @@ from placer.rules import verify
 from placer.rules.scoring import score
 from placer.search.events import SearchOptions
 from placer.search.preempt.domains import disturbance
-from placer.search.preempt.emptying import emptied_by_pods, empty
+from placer.search.preempt.emptying import emptied_by_pods, empty, first_emptied
 from placer.search.preempt.first_plan import Carried, Known
 from tests.examples import exhaustive, seed_blocks
 from tests.oracle_disruption import best_preempting
@@ -29,8 +30,9 @@ MOVED = ("moved", "movedUnits")
 
 def emptied(instance: Instance, tier: int, count: int) -> tuple[Placement, list[Known]]:
     """The best placement that is found without a process of its own, and what is told to be known."""
-    events: list[Carried | Known] = []
-    empty(instance, tier, count, SearchOptions(workers=1), events.append)
+    events = first_emptied(instance, tier, count, NEVER)
+    first = next((each.placement for each in events if isinstance(each, Carried)), None)
+    empty(instance, first, tier, count, SearchOptions(workers=1), events.append)
     found = [each.placement for each in events if isinstance(each, Carried)]
     return found[-1] if found else Placement(), [each for each in events if isinstance(each, Known)]
 

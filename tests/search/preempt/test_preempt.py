@@ -9,7 +9,7 @@ import pytest
 from placer.answers.making_room import preempt
 from placer.answers.summary.preempting import preempt_lines
 from placer.base.deadline import NEVER
-from placer.problem import Instance, Key
+from placer.problem import Dependency, Instance, Key
 from placer.problem.disruption import Disruption
 from placer.problem.disruptions import limited
 from placer.problem.instance import DisruptionBudget
@@ -252,6 +252,30 @@ def test_what_is_moved_comes_after_who_has_to_be_the_first() -> None:
     placement = decided(world)
     assert [move.node for move in placement.moves] == ["n0"]
     assert [key.name for step in placement.steps for key in step.bind] == ["new", "moves"]
+
+
+def far_from_its_store(*, capacity: int | None = None) -> World:
+    """A cart far from the store that it calls, and the shop that waits calls both; z2 has room for two more pods."""
+    world = World()
+    for name, gpu, area in (("a", 2, "r/z1"), ("b1", 2, "r/z2"), ("b2", 1, "r/z2")):
+        world.node(name, gpu, area=area)
+    limit = 100 if capacity is not None else 0
+    world.links("zone", "z1=z2", 10, capacity)
+    bandwidth = None if capacity is None else 5
+    calls = ("shop", "cart"), ("cart", "store"), ("shop", "store")
+    app = world.app_group("app", *(Dependency(*ends, limit, bandwidth) for ends in calls))
+    world.running("cart", "a", None, app=app, workload="cart")
+    world.running("store", "b1", None, app=app, workload="store")
+    world.pod("shop", None, app=app, workload="shop", priority=10)
+    return world
+
+
+@pytest.mark.parametrize("capacity", [None, 0, 4])
+def test_calls_and_links_that_break_rules_as_they_stand_keep_nobody(capacity: int | None) -> None:
+    """The cart and the store come together; a link that carries too much is used by nobody new."""
+    placement = decided(far_from_its_store(capacity=capacity))
+    assert [key.name for key in placement.node_of] == ["shop"]
+    assert len(placement.moves) == 1
 
 
 def test_what_a_budget_keeps_is_no_candidate_and_neither_is_what_would_go_with_it() -> None:
