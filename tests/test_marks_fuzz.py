@@ -25,7 +25,7 @@ from placer.rules import verify
 
 TINY = Path(placer.__file__).parent.parent / "instances" / "tiny"
 FILES = sorted(path for path in TINY.glob("*.yaml") if ".best." not in path.name)
-BLOCK = 50
+BLOCK = 25
 BLOCKS = [
     pytest.param(first, marks=[pytest.mark.exhaustive] if first >= BLOCK else []) for first in range(0, 2000, BLOCK)
 ]
@@ -163,6 +163,7 @@ def disturbed(instance: Instance) -> Iterator[str]:
         yield from (str(violation) for violation in verify(plan.instance, plan.placement))
 
 
+@pytest.mark.usefixtures("search_here")
 @pytest.mark.parametrize("first", BLOCKS)
 def test_no_mark_halves_a_gang_or_disturbs_who_is_protected(first: int) -> None:
     for seed in range(first, first + BLOCK):

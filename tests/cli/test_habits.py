@@ -118,11 +118,6 @@ def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsy
     assert "found 2 groups of that name, expected one of podgroup." in capsys.readouterr().err
 
 
-def test_one_namespace_and_all_of_them_are_not_asked_for_together(cluster: str, capsys: Capture) -> None:
-    assert main(["explain", cluster, "-A", "-n", "team-a"]) == 2
-    assert "not allowed with argument" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("context", "found"), [(None, "team-a"), ("one", "team-a"), ("two", None), ("three", None)])
 def test_the_namespace_of_the_context_is_the_users_own(context: str | None, found: str | None, tmp_path: Path) -> None:
     pytest.importorskip("kubernetes")

@@ -14,7 +14,7 @@ import pytest
 from placer.answers.explain import prices
 from placer.answers.making_room import preempt
 from placer.answers.summary.preempting import preempt_lines
-from placer.answers.summary.queue import _WORDS, age_words, lone_jobs, queue_items, queue_lines
+from placer.answers.summary.queue import _WORDS, age_words, lone_jobs, queue_items
 from placer.base.codes import REASONS
 from placer.base.words import NamedThing, NameList, Sentence
 from placer.cli import main
@@ -188,15 +188,6 @@ def test_a_search_that_died_is_no_price_and_no_reason_for_a_longer_limit() -> No
     assert "the search for it died (killed by signal 9)" in prices._with_price(step, dead).message
     assert "The search died: killed by signal 9." in next(preempt_lines(dead))
     assert "Try a longer --time-limit" in next(preempt_lines(result))
-
-
-def test_a_group_of_which_some_pods_wait_says_how_many_are_placed() -> None:
-    members = [pod(f"g-{at}", group="g", cpu=4) for at in range(3)]
-    instance = instance_of(node("n", cpu=8), pod_group("g", minMember=1), *members)
-    placement = Placement.of({each.key: "n" for each in instance.pending[:2]})
-    (item,) = queue_items(Outcome(instance, placement), {}, 0.0).values()
-    assert (item.pods, item.admitted, item.words) == (1, True, "2 of 3 pods placed; the rest: not decided in time")
-    assert len(queue_lines([item])) == 1
 
 
 @pytest.mark.parametrize(
