@@ -399,7 +399,7 @@ def defrag(
     Parameters
     ----------
     instance, want
-        ``N x PODS x RESOURCES @ TIER``, such as ``4 x 8 x nvidia.com/gpu=8 @ 1``, or a file with a job.
+        ``N x PODS x RESOURCES [@ TIER]``, such as ``4 x 8 x nvidia.com/gpu=8 @ 1``, or a file with a job.
     free_domains
         ``K@TIER`` in place of it: so many HyperNodes of a tier are to be empty.
     max_moves

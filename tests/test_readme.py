@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 
@@ -35,6 +36,15 @@ def test_the_second_command_is_the_one_of_ci() -> None:
 
 def test_it_has_the_length_of_a_page() -> None:
     assert 120 <= len(README.splitlines()) <= 150
+
+
+def test_it_says_by_which_option_plain_workloads_become_gangs() -> None:
+    (row,) = re.findall(r"^\| with plain Jobs and Deployments \| (.*) \|$", README, re.MULTILINE)
+    (key, value) = re.findall(r"`(\w+): (\w+)`", row)[0]
+    schema = json.loads((ROOT / "placer" / "schemas" / "policy.schema.json").read_text())
+    gangs = schema["properties"]["spec"]["properties"][key]
+    assert value in gangs["enum"]
+    assert all(kind in row and kind in gangs["description"] for kind in ("Indexed Job", "JobSet", "replica"))
 
 
 def test_the_commands_that_need_a_cluster_only_read() -> None:

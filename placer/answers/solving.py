@@ -493,6 +493,12 @@ class _SolveCall:
             raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
         return values
 
+    def _gives_way(self) -> bool:
+        """Whether somebody waits for the end of this call who was not there when it began."""
+        from placer.search.process import ProcessEnd
+
+        return self._enough() is ProcessEnd.KILLED
+
     def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
         value = Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))
         total = sum(self.instance.weights.values())
@@ -506,7 +512,7 @@ class _SolveCall:
         from placer.arrays import Solution
 
         self._enough()
-        until = Deadline(self._limit.at + GRACE - WRITING * verified)
+        until = AskedDeadline(self._limit.at + GRACE - WRITING * verified, self._gives_way)
         solution = incumbent.solution or Solution()
         try:
             with wall(until.not_before(GRACE / 2)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, product
@@ -494,7 +495,7 @@ class _Closing:
         """Domains of pods that its own terms mean, and of pods whose terms mean it."""
         closed = [(term, self._kinds.repelled(term)) for term in asked.anti_affinity]
         closed += map(self._kinds.keeping, keeping)
-        yield from (self._kinds.within(term.topology_key, domains) for term, domains in closed if domains)
+        yield from self._within((term.topology_key, domains) for term, domains in closed)
 
     def _by_unit(self, asked: Neighbours) -> Iterator[BoolArray]:
         """Of a unit that runs already, all nodes outside its domain."""
@@ -508,7 +509,14 @@ class _Closing:
         units = self._kinds.units
         closed = [(unit.topology_key, units.taken(unit)) for unit in asked.units]
         closed += [(job.topology_key, units.beside(job)) for job in asked.jobs if not running]
-        yield from (self._kinds.within(key, domains) for key, domains in closed if domains)
+        yield from self._within(closed)
+
+    def _within(self, closed: Iterable[tuple[str, AbstractSet[int]]]) -> Iterator[BoolArray]:
+        """One row for each key: a class may have many terms of one."""
+        of_key: dict[str, set[int]] = defaultdict(set)
+        for key, domains in closed:
+            of_key[key] |= domains
+        yield from (self._kinds.within(key, domains) for key, domains in of_key.items() if domains)
 
     def _union(self, closed: Iterable[BoolArray]) -> BoolArray | None:
         found: BoolArray | None = None

@@ -19,6 +19,8 @@ _OBEYED = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
+_UUID = re.compile(r"(?<![0-9a-z])([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{8}([0-9a-f]{4})(?![0-9a-z])")
+
 
 def legible(text: str) -> str:
     r"""Write every character that is not printable as Python does, in one line.
@@ -39,6 +41,17 @@ def safe_lines(text: str) -> str:
 def shown(text: str, most: int = 80) -> str:
     """Make text legible and not too long."""
     return legible(f"{text[:most]}..." if len(text) > most else text)
+
+
+def short_name(name: str) -> str:
+    """Shorten UUIDs of a name in the middle.
+
+    Examples
+    --------
+    >>> short_name("train-6f1b2c3d-1111-2222-3333-0123456789ab")
+    'train-6f1b2c3d...89ab'
+    """
+    return _UUID.sub(r"\1...\2", name)
 
 
 def styled(stream: Any) -> Any:

@@ -9,6 +9,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING, Any
 
 from placer.base.table import Column, print_tables
+from placer.base.text import short_name
 from placer.base.words import and_list, counted, some
 from placer.cli import flags, printing
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 VIOLATES = 1  #: exit code where something that runs breaks a rule
 
 NAMED = 3  #: groups that break one rule in one way, by name
+WIDEST = 253  #: characters of a name
 SHOWN = 40  #: groups that are listed, the worst first; ``-o wide`` lists all
 
 
@@ -87,10 +89,13 @@ def _print_groups(entries: Sequence[AuditEntry], none: str, *, wide: bool) -> No
     if not entries:
         terminal.print(none, markup=False)
         return
-    worst = sorted(entries if wide else filterfalse(_is_sound_pod, entries), key=_badness)
-    sound = len(entries) - len(worst)
+    judged = [each for each in entries if not each.late]
+    worst = sorted(judged if wide else filterfalse(_is_sound_pod, judged), key=_badness)
+    sound = len(judged) - len(worst)
     shown = worst if wide else worst[:SHOWN]
-    names = Column("group", _names([each.group for each in shown]), text=True, most=48)
+    called = _names([each.group for each in shown])
+    cells, most = (called, 2 * WIDEST) if wide else ([*map(short_name, called)], 48)
+    names = Column("group", cells, text=True, most=most)
     if shown:
         print_tables(terminal, names, _columns(shown))
     if sound:
@@ -112,9 +117,12 @@ def _print_violations(shown: Sequence[AuditEntry]) -> None:
 
 
 def _print_late(entries: Sequence[AuditEntry]) -> None:
+    every = counted(len(entries), "group")
     late = sum(each.late for each in entries)
-    if late:
-        printing.console().print(f"{late:,} of {len(entries):,} groups were not judged in time (--time-limit)")
+    unproved = sum(each.score is None and str(each.standing) == "MATCH" for each in entries)
+    for count, what in ((late, "not judged"), (unproved, "judged, but the best place was not proved")):
+        if count:
+            printing.console().print(f"{count:,} of {every}: {what} in time (--time-limit)")
 
 
 def _is_sound_pod(entry: AuditEntry) -> bool:
@@ -170,8 +178,15 @@ def _number(value: int | None) -> str:
 
 
 def _looked_at(instance: Instance) -> str:
-    zoned = any(node.numa is not None and node.numa.strict for node in instance.nodes.values())
-    return ", by amounts of whole nodes: their NUMA zones may hold fewer" if zoned else ""
+    pods, nodes = instance.pods.values(), instance.nodes.values()
+    left_out = {
+        "NUMA zones": any(node.numa is not None and node.numa.strict for node in nodes),
+        "rules about other pods": any(pod.neighbours for pod in pods),
+        "host ports": any(pod.host_ports for pod in pods),
+        "queues": any(queue.capability for queue in instance.queues.values()),
+    }
+    fewer = and_list(what for what, counts in left_out.items() if counts)
+    return f", by amounts and node labels ({fewer} may allow fewer pods)" if fewer else ""
 
 
 def _print_sums(instance: Instance, sums: Sums | None, asked: str) -> None:

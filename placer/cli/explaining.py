@@ -47,6 +47,8 @@ _SINGLE = (
     "`gangs: owners` of a Policy makes a gang of them."
 )
 
+_NEAREST = re.compile("; Node .*")  #: which differs with all that runs
+
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
@@ -395,7 +397,9 @@ def _why(found: Explanation, files: Files) -> Iterator[str]:
         yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
     if found.never:
-        yield f"  It never fits, not even on the empty cluster: {found.never}"
+        shown = [cause.message for causes in found.corrections for cause in causes]
+        known = _NEAREST.sub("", found.never) in (_NEAREST.sub("", each) for each in shown)
+        yield f"  It never fits, not even on the empty cluster{'.' if known else f': {found.never}'}"
     yield from _changes(found, files)
 
 
@@ -462,9 +466,10 @@ def _where(fate: GroupFate) -> str:
 
 
 def _causes(found: Explanation) -> Iterator[str]:
-    if not found.corrections:
-        reason = f" ({found.reason.message})" if found.reason is not None else ""
-        yield f"  Why was not decided in time{reason}."
+    if not found.corrections and found.reason is not None and found.reason.code != "NotDecided":
+        yield f"  {found.reason.code}: {found.reason.message}."
+    elif not found.corrections:
+        yield "  Why was not decided in time (--time-limit)."
     for number, causes in enumerate(found.corrections):
         yield from _set(number, causes)
 

@@ -52,7 +52,7 @@ def add_defrag(commands: Any) -> None:
     room.add_argument(
         "--want",
         metavar="SHAPE|FILE",
-        help="'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job",
+        help="'N x PODS x RESOURCES [@ TIER]', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job",
     )
     room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")

@@ -115,12 +115,12 @@ def with_steps(
 ) -> list[QueueItem]:
     """Add the next step to the first lines that wait; with a price where there is a deadline for it."""
     from placer.answers.explain.prices import FEW, next_step, priced
-    from placer.answers.summary.queue import equal_reasons
+    from placer.answers.summary.queue import NEVER, equal_reasons
 
     waiting = {key: item for key, item in items.items() if item.reason is not None}
     first = {id(row[0]) for row in equal_reasons(waiting.values())[:FEW]}
     steps = {
-        key: next_step(instance, key, item.reason.code, source, optional=item.admitted)
+        key: next_step(instance, key, item.reason.code, source, optional=item.admitted or item.words in NEVER)
         for key, item in waiting.items()
         if id(item) in first and item.reason is not None
     }

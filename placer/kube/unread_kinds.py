@@ -29,6 +29,8 @@ WORKLOADS = frozenset(
     )
 )
 KUEUE_QUEUES = (marks.KUEUE_QUEUE, marks.KUEUE_LOCAL_QUEUE)
+#: Kinds of Kueue of which the spec is kept.
+KUEUE_KINDS = ("LocalQueue", "ClusterQueue", "ResourceFlavor", "Topology")
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 
 _ENDED = frozenset(("complete", "completed", "error", "failed", "finished", "stopped", "succeeded"))
@@ -37,13 +39,12 @@ _STATES = (("phase",), ("jobStatus",), ("jobDeploymentStatus",), ("applicationSt
 
 @dataclass(frozen=True, slots=True)
 class UnreadWorkload:
-    """A workload of which no pods are made; ``queue`` is Kueue's."""
+    """A workload of which no pods are made."""
 
     group: str
     kind: str
     namespace: str
     name: str
-    queue: str = ""
     suspended: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -56,9 +57,19 @@ def read_workload(group: str, kind: str, document: Mapping[str, Any]) -> UnreadW
         return None
     labels, annotations = (_texts(_part(metadata, key)) for key in ("labels", "annotations"))
     suspended = spec.get("suspend") is True or _part(spec, "runPolicy").get("suspend") is True
-    queue = next((labels[key] for key in KUEUE_QUEUES if key in labels), "")
     names = (str(metadata.get("namespace") or "default"), str(metadata.get("name") or ""))
-    return UnreadWorkload(group, kind, *names, queue, suspended, labels, annotations)
+    return UnreadWorkload(group, kind, *names, suspended, labels, annotations)
+
+
+def kueue_queue(labels: Mapping[str, str] | None) -> str:
+    """The queue of Kueue that labels name; empty: none."""
+    return next((labels[key] for key in KUEUE_QUEUES if labels.get(key)), "") if labels else ""
+
+
+def kueue_spec(namespace: str, kind: str, name: str, document: Mapping[str, Any]) -> tuple[tuple[str, str], Any]:
+    """An object by its kind and name, that of a LocalQueue with the namespace; and its spec."""
+    full = f"{namespace or 'default'}/{name}" if kind == "LocalQueue" else name
+    return (kind, full), _part(document, "spec")
 
 
 def extended_resource(device_class: Mapping[str, Any]) -> str:

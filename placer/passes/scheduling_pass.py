@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any
 
 from placer.answers.document import placement_document
+from placer.answers.reasons import LATE
 from placer.answers.solving import solve
 from placer.base.errors import ClusterError, NothingFound
 from placer.base.words import counted
@@ -368,9 +369,9 @@ def _express_lane(session: PassSession, done: Pass, read: ReadCluster, begin: Ca
     if arrivals is None or done.options.dry_run or done.options.most is not None:
         return None
 
-    def carry_out(plan: BindingPlan) -> list[GangOutcome]:
+    def carry_out(plan: BindingPlan, enough: Callable[[], str | None]) -> list[GangOutcome]:
         with done.step("lane"):
-            return _carry_out(session, done, read, plan)[1]
+            return _carry_out(session, done, read, plan, enough)[1]
 
     return ExpressLane(
         read.instance,
@@ -574,7 +575,7 @@ def _decide(
     with _joined(done, lane), done.step("solve"):
         watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
         earlier = _earlier_answer(done)
-        if earlier is not None and earlier.verdict is Verdict.OPTIMAL:
+        if earlier is not None and earlier.verdict is Verdict.OPTIMAL and LATE not in earlier.reasons.values():
             done.result = replace(earlier, instance=instance)
         else:
             done.result = solve(
@@ -611,7 +612,7 @@ def _joined(done: Pass, lane: ExpressLane | None) -> Iterator[None]:
             add_up(done, lane.plan, lane.gangs)
         raise
     if lane is not None:
-        lane.join()
+        lane.hand_over()
 
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
@@ -659,7 +660,11 @@ def _bind(session: PassSession, done: Pass, read: ReadCluster, lane: ExpressLane
 
 
 def _carry_out(
-    session: PassSession, done: Pass, read: ReadCluster, plan: BindingPlan
+    session: PassSession,
+    done: Pass,
+    read: ReadCluster,
+    plan: BindingPlan,
+    enough: Callable[[], str | None] = lambda: None,
 ) -> tuple[Breaker, list[GangOutcome]]:
     methods = ("POST", "PATCH") if done.options.gates else ("POST",)
     breaker = Breaker(session.client, done.options.binding.grace, methods)
@@ -668,7 +673,7 @@ def _carry_out(
     answered()
 
     def gives_way() -> str | None:
-        return GAVE_WAY if arrivals is not None and arrivals.end_bindings() else None
+        return GAVE_WAY if arrivals is not None and arrivals.end_bindings() else enough()
 
     cache, instance = read.cache, read.instance
     return breaker, execute_plan(
@@ -729,7 +734,7 @@ def _write_status(session: PassSession, done: Pass) -> None:
     with done.step("tell"):
         identities, gangs = read.snapshot.identities, done.bound.gangs
         news = status_news(
-            done.result,
+            _told_now(done, done.result),
             done.bound.plan,
             gangs,
             done.bound.overfull,
@@ -743,6 +748,13 @@ def _write_status(session: PassSession, done: Pass) -> None:
             return
         server, name = patient(session.client), options.scheduler_name
         done.report.status = write_news(server, name, news, options.status, session.stop.is_set, gates=options.gates)
+
+
+def _told_now(done: Pass, result: Result) -> Result:
+    """A decision without the reasons that gave way to new pods: objects say what they said until a pass has them."""
+    if done.loop.arrivals is None or not done.loop.arrivals.waiting:
+        return result
+    return replace(result, reasons={key: each for key, each in result.reasons.items() if each != LATE})
 
 
 def _write_controlled(session: PassSession, done: Pass) -> None:

@@ -29,6 +29,7 @@ from placer.problem.blueprints import (
 )
 from placer.problem.eligibility import label_requirements, matches
 from placer.problem.findings import Finding
+from placer.problem.kueue_flavors import with_flavors
 from placer.problem.pod_states import LEADER_WORKER_SET, SET_LABELS, Maker
 
 if TYPE_CHECKING:
@@ -327,7 +328,8 @@ def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
     chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
     findings = [finding for each in chosen for finding in each.findings]
-    blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
+    settled = _settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings)
+    blueprints = tuple(with_flavors(objects, settled, findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
     return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
 

@@ -370,7 +370,7 @@ class Instance:
     are ours; None: any scheduler's. ``schedulers``: scheduler to how many of our pending pods name it, the most first.
     ``budgets``: those that mean a bound pod, sorted; behind them ``maxPods`` of the Policy. ``moves_only``: units of
     any priority may be moved, none evicted (D3). ``beyond_budget``: pods that wait since their namespace exceeds its
-    budget, and why.
+    budget, and why. ``expanded``: workload without pods to how many pods were made for it that wait.
     """
 
     nodes: Mapping[str, Node]
@@ -391,6 +391,7 @@ class Instance:
     of_cluster: bool = False
     set_aside: SetAside = field(default_factory=SetAside)
     absent_work: tuple[str, ...] = ()
+    expanded: Mapping[str, int] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
     may_evict: bool = True
     may_move: bool = True

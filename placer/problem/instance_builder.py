@@ -5,6 +5,7 @@ Everything is sorted by name first, so the order of the input leaves no trace in
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -39,6 +40,7 @@ from placer.problem.gangs import (
 )
 from placer.problem.instance import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
 from placer.problem.keys import GroupKey, Key
+from placer.problem.kueue_flavors import note_topologies
 from placer.problem.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
 from placer.problem.neighbour_demand import (
     NeighboursPool,
@@ -412,10 +414,22 @@ def make_instance(
         of_cluster=cluster,
         set_aside=set_aside(pods_written, ownership),
         absent_work=absent_work(objects, ownership),
+        expanded=_expanded(made, pods),
     )
     notices.note_all(instance, objects, entries, findings)
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
+    note_topologies(objects, policy, findings)
     return replace(instance, findings=findings.all())
+
+
+def _expanded(made: Expansion, pods: Mapping[Key, Pod]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for each in made.blueprints:
+        owner = each.owner
+        keys = (Key(owner.namespace, name) for _, name in each.names())
+        waiting = sum(key in pods and pods[key].state is PodState.PENDING for key in keys)
+        counts[f"{owner.kind} {owner.namespace}/{owner.name}"] += waiting
+    return dict(sorted((+counts).items()))
 
 
 #: Kinds of which a pod depends on its own alone, or none does.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from placer.problem import (
     Area,
@@ -25,14 +25,12 @@ from placer.problem import (
     Pod,
     PodState,
     Spread,
-    SubGroup,
 )
 from placer.problem.neighbours import AffinityTerm, DomainUnit, SpreadLimit
 from placer.problem.numa import TopologyManager
 from placer.problem.placement import Placement
 from placer.problem.pod_index import CountedDomains, PodIndex, domain_of
-
-GroupOrPart = TypeVar("GroupOrPart", Group, SubGroup)
+from placer.problem.what_if import in_states
 
 
 class Scope(NamedTuple):
@@ -242,20 +240,9 @@ class Outcome:
 
     def carried_out(self) -> Instance:
         """The instance with every new pod bound to its node, and in its zones; the others still wait."""
-        instance, new = self.instance, self.new
-        bound = {key: replace(instance.pods[key], state=PodState.BOUND, node=node) for key, node in new.items()}
-
-        groups = dict(instance.groups)
-        for key in {pod.group for pod in bound.values()}:
-            group = groups[key] if key is not None else None
-            if group is not None:
-                parts = tuple(self._after(part) for part in group.sub_groups)
-                groups[group.key] = replace(self._after(group), sub_groups=parts)
-        return replace(instance, pods={**instance.pods, **bound}, groups=groups, nodes=self.nodes_after)
-
-    def _after(self, part: GroupOrPart) -> GroupOrPart:
-        left = tuple(key for key in part.pending if key not in self.new)
-        return replace(part, pending=left, bound=tuple(sorted((*part.bound, *self.added(part.pending)))))
+        pods = self.instance.pods
+        bound = {key: replace(pods[key], state=PodState.BOUND, node=node) for key, node in self.new.items()}
+        return replace(in_states(self.instance, bound), nodes=self.nodes_after)
 
     @cached_property
     def nodes_after(self) -> Mapping[str, Node]:

@@ -14,7 +14,7 @@ from placer.base.words import and_list, some
 from placer.kube.base import controller
 from placer.kube.marks import YUNIKORN_APP_ID, YUNIKORN_APPLICATION
 from placer.kube.pod import TERMINAL_PHASES
-from placer.kube.unread_kinds import KUEUE_QUEUES, LIMITS, UnreadLimit
+from placer.kube.unread_kinds import LIMITS, UnreadLimit, kueue_queue
 from placer.problem.blueprints import job_finished
 from placer.problem.eligibility import numa_marks
 from placer.problem.findings import Findings, counted
@@ -357,8 +357,7 @@ def _suspended(objects: Objects) -> Iterator[tuple[str, str]]:
             yield f"suspended JobSet#{_of_queue(job_set.metadata.labels)}", f"{job_set.namespace}/{job_set.name}"
     for other in objects.unread_workloads:
         if other.suspended:
-            queue = f" of Kueue's queue {other.queue}" if other.queue else ""
-            yield f"suspended {other.kind}#{queue}", f"{other.namespace}/{other.name}"
+            yield f"suspended {other.kind}#{_of_queue(other.labels)}", f"{other.namespace}/{other.name}"
 
 
 def _of_none(objects: Objects) -> Iterator[tuple[str, str]]:
@@ -373,7 +372,7 @@ def _of_none(objects: Objects) -> Iterator[tuple[str, str]]:
 
 
 def _of_queue(labels: Mapping[str, str] | None) -> str:
-    queue = next((labels[key] for key in KUEUE_QUEUES if labels.get(key)), None) if labels else None
+    queue = kueue_queue(labels)
     return f" of Kueue's queue {queue}" if queue else ""
 
 

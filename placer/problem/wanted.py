@@ -1,7 +1,7 @@
 """Room that is asked for before anybody waits for it: shapes written as gangs, jobs in files.
 
-A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each in one domain of tier 1. It becomes
-Kubernetes objects, which are read and judged like anything that waits.
+A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each in one domain of tier 1; without the
+tier, each anywhere. It becomes Kubernetes objects, which are read and judged like anything that waits.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from placer.base.words import some
 from placer.kube.manifests import Text, read_objects
 from placer.problem import GroupKey, Instance
 
-#: ``N x PODS x RESOURCES @ TIER``; what does not begin so is the name of a file.
+#: ``N x PODS x RESOURCES [@ TIER]``; what does not begin so is the name of a file.
 _SHAPE = re.compile(
-    r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"
+    r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,@]+(?:,[^\s=,]+=[^\s=,@]+)*)\s*(?:@\s*(\S+)\s*)?"
 )
 _LIKE_A_SHAPE = re.compile(r"\s*\d+\s*x\s*\d")
 _FILES = (".json", ".yaml", ".yml", ".gz")
-_FORM = "'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'"
+_FORM = "'N x PODS x RESOURCES [@ TIER]', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'"
 #: Kinds that say what the cluster is: no job has them.
 _NO_JOB = ("Node", "HyperNode", "NodeResourceTopology", "Policy", "PodDisruptionBudget")
 #: Pods that one call may want.
@@ -39,7 +39,7 @@ class _WantedShape:
     gangs: int
     pods: int
     requests: Mapping[str, str]
-    tier: str
+    tier: str | None
 
     @classmethod
     def parse(cls, words: str) -> _WantedShape:
@@ -67,6 +67,8 @@ class _WantedShape:
             yield from (self._pod(f"{name}-{pod}", namespace, name, instance, constraint) for pod in range(self.pods))
 
     def _constraint(self, instance: Instance) -> dict[str, Any]:
+        if self.tier is None:
+            return {}
         tier = _tier(instance, self.tier)
         if tier is not None:
             return {"highestTierAllowed": tier}
@@ -82,7 +84,8 @@ class _WantedShape:
             policy = {"gang": {"minCount": self.pods}}
             spec = {"schedulingPolicy": policy, "schedulingConstraints": {"topology": [constraint]}}
             return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
-        spec = {"minMember": self.pods, "networkTopology": {"mode": "hard", **constraint}}
+        limit = {"networkTopology": {"mode": "hard", **constraint}} if constraint else {}
+        spec = {"minMember": self.pods, **limit}
         return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
     def _pod(

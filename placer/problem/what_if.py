@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -26,39 +26,51 @@ from placer.problem.instance import NO_TIER, group_of_one
 _Part = TypeVar("_Part", Group, SubGroup)
 
 
+def in_states(instance: Instance, pods: Mapping[Key, Pod], gone: Collection[Key] = ()) -> Instance:
+    """Some pods wait or run, and others are not there: their groups count them as that."""
+    groups, left = dict(instance.groups), {**instance.pods, **pods}
+    touched = {pod.group for pod in pods.values()}
+    for key in gone:
+        pod = left.pop(key, None)
+        touched.add(pod.group if pod is not None else None)
+    for name in touched:
+        if name is not None and name in groups:
+            parts = tuple(_in_states(part, left) for part in groups[name].sub_groups)
+            groups[name] = replace(_in_states(groups[name], left), sub_groups=parts)
+    return replace(instance, pods=left, groups=groups)
+
+
+def _in_states(part: _Part, pods: Mapping[Key, Pod]) -> _Part:
+    there = [(key, pods[key].state) for key in sorted((*part.pending, *part.bound)) if key in pods]
+    pending, bound = (
+        tuple(key for key, each in there if each is state) for state in (PodState.PENDING, PodState.BOUND)
+    )
+    return replace(part, pending=pending, bound=bound)
+
+
 def released(instance: Instance, gone: Collection[Key]) -> Instance:
     """Some bound pods wait; their NUMA zones are taken, since no object names these."""
     if not gone:
         return instance
-    pods, groups = dict(instance.pods), dict(instance.groups)
-    touched: dict[GroupKey, list[Key]] = defaultdict(list)
+    pods = {}
     for key in gone:
-        pod = pods[key]
-        group = pod.group or GroupKey("", *key)
-        pods[key] = waiting = replace(pod, state=PodState.PENDING, node=None, group=group)
-        alone = group_of_one(waiting)
-        if alone is not None:
-            groups[group] = alone
-        else:
-            touched[group].append(key)
-    for name, left in touched.items():
-        group_left, away = groups[name], frozenset(left)
-        parts = tuple(_released(part, away) for part in group_left.sub_groups)
-        groups[name] = replace(_released(group_left, away), sub_groups=parts)
-    return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
-
-
-def _released(part: _Part, away: frozenset[Key]) -> _Part:
-    gone: frozenset[Key] = away.intersection(part.bound)
-    return replace(part, bound=_but(part.bound, gone), pending=tuple(sorted({*part.pending, *gone})))
+        pod = instance.pods[key]
+        pods[key] = replace(pod, state=PodState.PENDING, node=None, group=pod.group or GroupKey("", *key))
+    alone = {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
+    return in_states(replace(instance, groups=dict(sorted({**instance.groups, **alone}.items()))), pods)
 
 
 def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
     """Some nodes are lost, thus not Ready, and pods that may run elsewhere wait."""
     gone = ran_on(instance, lost)
-    nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     budgets = tuple(budget.without(gone) for budget in instance.budgets)
-    return replace(released(instance, gone), nodes=nodes, budgets=budgets, moves_only=True)
+    return replace(released(unready(instance, lost), gone), budgets=budgets, moves_only=True)
+
+
+def unready(instance: Instance, lost: Collection[str]) -> Instance:
+    """Some nodes are not Ready."""
+    nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
+    return instance.keeping_held(nodes=nodes)
 
 
 def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
@@ -98,22 +110,8 @@ def without(instance: Instance, pods: Collection[Key]) -> Instance:
     """Some pods, waiting or with a node, are not there."""
     if not pods:
         return instance
-    kept = {key: pod for key, pod in instance.pods.items() if key not in pods}
-    fewer = ((key, _less(group, pods)) for key, group in instance.groups.items())
-    return replace(instance, pods=kept, groups={key: each for key, each in fewer if each.pending or key.api_group})
-
-
-def _less(part: _Part, pods: Collection[Key]) -> _Part:
-    if not any(key in pods for key in (*part.pending, *part.bound)):
-        return part
-    left = replace(part, pending=_but(part.pending, pods), bound=_but(part.bound, pods))
-    if isinstance(left, Group):
-        left = replace(left, sub_groups=tuple(_less(each, pods) for each in left.sub_groups))
-    return left
-
-
-def _but(keys: Iterable[Key], pods: Collection[Key]) -> tuple[Key, ...]:
-    return tuple(key for key in keys if key not in pods)
+    found = in_states(instance, {}, pods)
+    return replace(found, groups={key: each for key, each in found.groups.items() if each.pending or key.api_group})
 
 
 def empty(instance: Instance) -> Instance:

@@ -29,6 +29,7 @@ RACKS: list[Document] = [
     hyper_node("b", 1, nodes=("b1", "b2")),
     hyper_node("s", 2, children=("a", "b")),
 ]
+SELECTING = (("plain", {}), ("picky", {"nodeSelector": {"a": "b"}}))
 SOFT, HARD = {"mode": "soft"}, {"mode": "hard", "highestTierAllowed": 1}
 
 
@@ -209,6 +210,13 @@ def test_the_largest_gang_that_still_fits() -> None:
     assert [(each.tier, each.pods, each.hyper_node) for each in found] == [(1, 2, "b"), (2, 3, "s"), (3, 3, None)]
 
 
+def test_pods_of_equal_requests_are_told_apart_by_their_selector() -> None:
+    found = largest_gangs(
+        instance_of(node("n", {"a": "b"}), *(pod(name, cpu=1, spec=spec) for name, spec in SELECTING))
+    )
+    assert sorted(each.words for each in found) == ["cpu 1", "cpu 1 on a=b"]
+
+
 def test_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "cluster.json"
     documents = [*RACKS, *runs("g", "a1", "b1", networkTopology=HARD), pod("p", node="a2", cpu=8)]
@@ -299,12 +307,35 @@ def test_what_else_a_pod_breaks_is_told_where_its_kubelet_is_not() -> None:
     assert "node selector a=b" in found["violations"][0]
 
 
-def test_zones_that_sums_do_not_look_at_are_told(tmp_path: Path, capsys: Capture) -> None:
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "a"}},
+}
+OPEN = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "said"),
+    [
+        ([node("a")], [guaranteed(6)], ""),
+        (numa_node("a", 4, 4), [guaranteed(6)], "NUMA zones may allow fewer pods"),
+        (
+            [node("a"), queue("q", {"cpu": 2})],
+            [pod("p", labels={"app": "a"}, spec={"containers": [OPEN], "topologySpreadConstraints": [SPREAD]})],
+            "rules about other pods, host ports and queues may allow fewer pods",
+        ),
+    ],
+)
+def test_rules_that_sums_do_not_look_at_are_told(
+    nodes: list[Document], pods: list[Document], said: str, tmp_path: Path, capsys: Capture
+) -> None:
     path = tmp_path / "cluster.json"
-    for nodes, said in ((numa_node("a", 4, 4), True), ([node("a")], False)):
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, guaranteed(6)]}))
-        assert main(["audit", str(path), "--sums"]) == 0
-        assert ("NUMA zones may hold fewer" in " ".join(capsys.readouterr().out.split())) is said
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
+    assert main(["audit", str(path), "--sums"]) == 0
+    title = capsys.readouterr().out.partition("Largest gang that still fits")[2].partition("of pods that")[0]
+    assert " ".join(title.split()) == (f", by amounts and node labels ({said})" if said else "")
 
 
 @pytest.mark.parametrize(("cluster", "words"), [([node("a1", cpu=8)], ()), (RACKS, ("tier", "leaves", "HyperNode"))])

@@ -50,6 +50,12 @@ def test_text_names_what_is_moved_what_has_room_and_the_proof(tmp_path: Path, ca
     ]
 
 
+def test_without_a_tier_the_gang_may_be_anywhere(tmp_path: Path, capsys: Capture) -> None:
+    cluster = written(tmp_path, [each for each in racks(1, spare=2) if each["kind"] != "HyperNode"])
+    assert main(["defrag", cluster, "--want", "1 x 2 x nvidia.com/gpu=8", "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["-> wanted/gang-1 has room: all 2 pods on 2 nodes"]
+
+
 def test_what_is_wanted_is_in_a_namespace_of_its_own(tmp_path: Path, capsys: Capture) -> None:
     mine = [pod(f"mine-{number}", node="s0", namespace=space) for number, space in enumerate(("wanted", "wanted-0"))]
     cluster = written(tmp_path, [*racks(1, spare=1), *mine])
@@ -171,9 +177,12 @@ def test_nothing_is_moved_where_there_is_room(tmp_path: Path, capsys: Capture) -
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--want", "4 x 8 x gpu @ 1"], "--want '4 x 8 x gpu @ 1': expected 'N x PODS x RESOURCES @ TIER', such as"),
-        (["--want", "2x2"], "--want '2x2': expected 'N x PODS x RESOURCES @ TIER', such as"),
-        (["--want", "2 gangs"], "--want '2 gangs': found no such file, expected one, or 'N x PODS x RESOURCES @ TIER'"),
+        (["--want", "4 x 8 x gpu @ 1"], "--want '4 x 8 x gpu @ 1': expected 'N x PODS x RESOURCES [@ TIER]', such as"),
+        (["--want", "2x2"], "--want '2x2': expected 'N x PODS x RESOURCES [@ TIER]', such as"),
+        (
+            ["--want", "2 gangs"],
+            "--want '2 gangs': found no such file, expected one, or 'N x PODS x RESOURCES [@ TIER]'",
+        ),
         (["--want", "1 x 1 x cpu=many @ 1"], "cpu: found many, expected a quantity, such as 8 or 500m"),
         (["--want", "1 x 1 x cpu=-1 @ 1"], "cpu: found -1, expected a quantity"),
         (["--want", "1000 x 1000 x cpu=1 @ 1"], "found 1,000,000 pods, expected at most 100,000"),

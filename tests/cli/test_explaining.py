@@ -104,8 +104,21 @@ def test_a_gang_that_is_larger_than_its_tier_never_fits(tmp_path: Path, capsys: 
         r"  It never fits, not even on the empty cluster: needs 3 pods .* in one HyperNode of tier <= 1; the roomiest"
     )
     assert re.search(said, capsys.readouterr().out)
-    assert main(["queue", path]) == 0
-    assert "never fits its tier" in capsys.readouterr().out
+    for command in ("queue", "solve"):
+        assert main([command, path]) == 0
+        text = capsys.readouterr().out
+        assert "never fits its tier" in text
+        assert f"`placer explain --group default/g {path}` says which change would admit it" in text
+
+
+def test_a_pod_that_never_fits_has_its_reason_once(tmp_path: Path, capsys: Capture) -> None:
+    path = written(
+        tmp_path / "c.json", [node("a", cpu=4), node("b", cpu=8), pod("r", node="b", cpu=8), pod("p", cpu=9)]
+    )
+    assert main(["explain", path, "--group", "p"]) == 0
+    text = capsys.readouterr().out
+    assert "  It never fits, not even on the empty cluster.\n" in text
+    assert text.count("0/2 nodes have room for a pod of cpu 9") == 1
 
 
 def test_no_change_is_said_to_be_tried_where_there_was_no_time(tmp_path: Path, capsys: Capture) -> None:

@@ -23,7 +23,7 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Verdict
 from tests.problem.test_unread_kinds import TEMPLATE, custom
-from tests.support import Document, instance_of, node, pod, pod_group
+from tests.support import Document, instance_of, node, pod, pod_group, queue
 from tests.test_schemas import shipped
 
 Capture = pytest.CaptureFixture[str]
@@ -126,6 +126,25 @@ def test_equal_reasons_share_a_line_with_a_count(tmp_path: Path, capsys: Capture
     for command in ("solve", "explain"):
         assert main([command, path]) == 0
         assert "5 single pods of priority 100: the room went to higher priorities" in capsys.readouterr().out
+
+
+def test_few_single_pods_of_one_workload_share_a_line(tmp_path: Path, capsys: Capture) -> None:
+    gang = [pod_group("a", minMember=1), pod("a-0", group="a", cpu=9)]
+    path = written(tmp_path, node("n", cpu=4), *gang, *(pod(f"web-{number}", cpu=9) for number in range(2)))
+    for words, names in (([], ["web-0 +1", "a"]), (["-o", "wide"], ["web-0", "web-1", "a"])):
+        assert main(["queue", path, *words]) == 0
+        rows = re.findall(r"^default +(.+?)  +0 .*larger than any node$", capsys.readouterr().out, re.MULTILINE)
+        assert rows == names
+
+
+@pytest.mark.parametrize("command", ["queue", "audit", "solve"])
+def test_uuids_in_names_are_shortened_but_in_wide_tables(command: str, tmp_path: Path, capsys: Capture) -> None:
+    name = "train-6f1b2c3d-1111-2222-3333-0123456789ab"
+    there = "n" if command == "audit" else None
+    path = written(tmp_path, node("n", cpu=4), pod_group(name, minMember=1), pod("p", group=name, node=there, cpu=1))
+    for words, shown in (([], "train-6f1b2c3d...89ab"), (["-o", "wide"], name)):
+        assert main([command, path, *words]) == 0
+        assert re.search(rf"\b{re.escape(shown)}  ", capsys.readouterr().out)
 
 
 def test_every_reason_has_a_few_words() -> None:
@@ -249,13 +268,15 @@ def test_a_cluster_is_read_where_no_instance_is_given(command: str, tmp_path: Pa
     assert "found INSTANCE with them" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("limits", [[node("n")], [node("n", cpu=64), queue("q", {"cpu": 8})]])
 def test_a_report_of_a_placement_has_the_words_of_queue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    limits: list[Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """The file has the message alone, in which the groups that got the room are names."""
     monkeypatch.chdir(tmp_path)
-    low, high = (pod(name, cpu=8, spec={"priority": at}) for name, at in (("low", 1), ("high", 9)))
-    path = written(tmp_path, node("n"), low, high)
+    asks = {"annotations": {"scheduling.volcano.sh/queue-name": "q"}}
+    low, high = (pod(name, cpu=8, spec={"priority": at}, **asks) for name, at in (("low", 1), ("high", 9)))
+    path = written(tmp_path, *limits, low, high)
     words = {each["name"]: each["words"] for each in asked(capsys, path)["items"]}
     assert words["low"] == "the room went to higher priorities"
     assert main(["solve", path, "-o", "placed.json", "--quiet"]) == 0

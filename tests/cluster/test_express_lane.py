@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -202,6 +203,17 @@ def test_what_the_greedy_proves_is_taken_before_reasons_are_sought(
     assert len(result.placement.bindings) == 4
 
 
+def test_reasons_are_not_sought_while_new_pods_wait() -> None:
+    instance = instance_of(node("n1", cpu=4), mine("p0", cpu=1), mine("huge", cpu=5))
+    taking = Taking(instance, "p0")
+    taking.end = ProcessEnd.KILLED
+    late = solve(instance, time_limit=20, workers=1, meanwhile=taking)
+    taking.end = None
+    found = solve(instance, time_limit=20, workers=1, meanwhile=taking)
+    assert [each.code for each in late.reasons.values()] == ["NotDecided"]
+    assert [each.code for each in found.reasons.values()] == ["InsufficientResources"]
+
+
 @pytest.mark.parametrize(
     ("end", "termination"),
     [(ProcessEnd.KILLED, Termination.TIME), (ProcessEnd.INTERRUPTED, Termination.INTERRUPTED)],
@@ -229,29 +241,31 @@ class Clock:
         return self.now
 
 
-def test_a_search_ends_for_what_comes_and_no_sooner_than_it_may() -> None:
+def test_searches_end_for_what_comes_for_five_times_as_long_as_one_did_not() -> None:
     clock = Clock()
     arrivals = Arrivals(clock)
     arrivals.came()
     arrivals.begin()  # what came before the pass is in it
-    clock.now += 50  # greedy
     assert not arrivals.end_search()
-    clock.now += 1.9
     arrivals.came()
-    assert not arrivals.end_search()
-    clock.now += 0.2
+    clock.now += 4
+    assert not arrivals.end_search()  # the first has all of its time
+    arrivals.begin()
+    clock.now += 19.9
+    assert not arrivals.end_search()  # nothing has come
+    arrivals.came()
     assert arrivals.end_search()
     arrivals.begin()
+    clock.now += 0.2
+    arrivals.came()
     assert not arrivals.end_search()
-    clock.now += 1_000
-    assert not arrivals.end_search()  # nothing has come
 
 
-def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision() -> None:
+def test_bindings_give_way_to_what_comes_once_they_had_half_as_long_as_the_decision() -> None:
     clock = Clock()
     arrivals = Arrivals(clock)
     arrivals.begin()
-    clock.now += 3  # the decision
+    clock.now += 6  # the decision
     assert not arrivals.end_bindings()
     clock.now += 2.9
     arrivals.came()
@@ -267,22 +281,28 @@ def test_bindings_give_way_to_what_comes_once_they_had_as_long_as_the_decision()
     assert arrivals.end_bindings()
 
 
-def test_who_makes_pods_again_and_again_does_not_end_all_searches() -> None:
-    clock, ended = Clock(), []
-    arrivals = Arrivals(clock)
-    for _ in range(9):
+def test_who_makes_pods_again_and_again_leaves_searches_a_sixth_of_the_time() -> None:
+    clock, searched = Clock(), 0.0
+    arrivals, began = Arrivals(clock), clock.now
+    while clock.now < began + 600:
         arrivals.begin()
         arrivals.came()
-        arrivals.end_search()
-        clock.now += 5
-        ended.append(arrivals.end_search())
-    assert ended == [True, True, True, False, True, True, True, False, True]
+        clock.now += 1  # reading
+        start = clock.now
+        while not arrivals.end_search() and clock.now < start + 5:
+            clock.now += 0.1
+        searched += clock.now - start
+    assert 1 / 7 < searched / (clock.now - began) < 1 / 5
 
 
 # ------------------------------------------------------------------------------------------------------ the lane itself
 
 
-def lane_of(world: World, carry_out: Callable[[BindingPlan], list[GangOutcome]], **changes: Any) -> ExpressLane:
+CarryOut = Callable[[BindingPlan, Callable[[], str | None]], list[GangOutcome]]
+
+
+def lane_of(world: World, carry_out: CarryOut | None = None, **changes: Any) -> ExpressLane:
+    carry_out = carry_out or (lambda plan, enough: world.carry_out(*plan.batches, gives_way=enough))
     identities = snapshot_of(world.server.documents.values()).identities
     options: dict[str, Any] = {"begin": lambda: None, "changed": tuple, "is_over": lambda: False, **changes}
     return ExpressLane(world.instance, identities, carry_out=carry_out, arrivals=Arrivals(), **options)
@@ -307,9 +327,7 @@ def test_the_rest_of_the_plan_is_without_what_went_first_and_what_could_not() ->
     world = single("a", "b", "c")
     world.server.refused["b"] = 403
     begun = []
-    lane = lane_of(
-        world, lambda plan: world.carry_out(*plan.batches), begin=lambda: begun.append(world.server.order[:])
-    )
+    lane = lane_of(world, begin=lambda: begun.append(world.server.order[:]))
     rest = lane.fix(on_n1("a", "b"))
     lane.join()
     assert begun == [[]]  # before the first binding
@@ -325,8 +343,30 @@ def test_the_rest_of_the_plan_is_without_what_went_first_and_what_could_not() ->
     assert world.server.order == ["a", "c"]
 
 
+def test_what_has_not_begun_when_the_search_has_decided_joins_the_rest_of_the_plan() -> None:
+    """A burst of one tenant's single pods does not hold up another's gang."""
+    world, decided = single("a", "b", "c"), threading.Event()
+
+    def carry_out(plan: BindingPlan, enough: Callable[[], str | None]) -> list[GangOutcome]:
+        first = world.carry_out(plan.batches[0])
+        assert decided.wait(_NEVER)
+        while enough() is None:
+            threading.Event().wait(0.001)
+        return [*first, *world.carry_out(*plan.batches[1:], gives_way=enough)]
+
+    lane = lane_of(world, carry_out)
+    assert lane.fix(on_n1("a", "b")) is not None
+    decided.set()
+    lane.hand_over()
+    assert [(gang.key.name, gang.state) for gang in lane.gangs] == [("a", GangState.BOUND)]
+    assert lane.changed() == set()
+    identities = snapshot_of(world.server.documents.values()).identities
+    plan = plan_bindings(world.instance, on_n1("a", "b", "c"), identities, lane.changed()).without(lane.plan)
+    assert [bind.pod.name for batch in plan.batches for bind in batch.bindings] == ["b", "c"]
+
+
 def test_an_error_of_the_lane_is_raised_where_it_is_waited_for() -> None:
-    def fail(_: BindingPlan) -> list[GangOutcome]:
+    def fail(*_: object) -> list[GangOutcome]:
         raise ClusterError("gone")
 
     lane = lane_of(single("a"), fail)
@@ -337,7 +377,7 @@ def test_an_error_of_the_lane_is_raised_where_it_is_waited_for() -> None:
 
 def test_nothing_goes_first_once_the_pass_is_to_end() -> None:
     world, over = single("a"), threading.Event()
-    lane = lane_of(world, lambda plan: world.carry_out(*plan.batches), is_over=over.is_set)
+    lane = lane_of(world, is_over=over.is_set)
     assert lane.enough() is None
     over.set()
     assert lane.fix(on_n1("a")) is None
@@ -363,10 +403,10 @@ class Seen(Double):
         return answer
 
 
-def passing(server: Double, stop: threading.Event, **changes: Any) -> Pass:
+def passing(server: Double, stop: threading.Event, arrivals: Arrivals | None = None, **changes: Any) -> Pass:
     """A pass of a loop at a double."""
     options = PassOptions(time_limit=None, workers=1, every=60.0, lease=LeaseOptions(renew_deadline=600, duration=900))
-    done = Pass(replace(options, **changes), LoopMemory(arrivals=Arrivals()))
+    done = Pass(replace(options, **changes), LoopMemory(arrivals=arrivals or Arrivals()))
     run_pass(PassSession(server, stop), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     return done
 
@@ -440,6 +480,24 @@ def test_what_was_bound_is_told_where_nothing_is_decided(
     with pytest.raises(ClusterError, match="broken"):
         run_pass(PassSession(server, threading.Event()), done)  # type: ignore[arg-type]  # it has what a pass asks of a client
     assert [gang.key.name for gang in done.bound.gangs] == ["small"]
+
+
+@pytest.mark.parametrize("came", [False, True])
+def test_objects_are_not_told_that_reasons_gave_way_to_new_pods(came: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass with all reasons comes soon; until then objects say what they said."""
+    arrivals, sought = Arrivals(), _SolveCall._reasons
+
+    def reasons(call: _SolveCall, *options: Any) -> Any:
+        if came:
+            arrivals.came()
+        return sought(call, *options)
+
+    monkeypatch.setattr(_SolveCall, "_reasons", reasons)
+    monkeypatch.setattr(arrivals, "_gives_way_until", math.inf)
+    server = Seen([node("n1", cpu=8), live_pod("small", cpu=1), live_pod("huge", cpu=9)])
+    done = passing(server, threading.Event(), arrivals)
+    assert server.bound == {"small": "n1"}
+    assert done.report.status.conditions == (0 if came else 1)
 
 
 def test_a_loop_waits_for_no_kubelet_and_a_pass_alone_does() -> None:

@@ -125,10 +125,11 @@ class World:
         lost: Callable[[], str | None] = lambda: None,
         paused: Callable[[], str | None] = lambda: None,
         left: Callable[[], float] = lambda: math.inf,
+        gives_way: Callable[[], str | None] = lambda: None,
     ) -> list[GangOutcome]:
         server, plan = Breaker(self.server, settings.grace), BindingPlan(batches)
         elector = cast(NoElection, _Election(lost, paused, left))
-        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, elector)
+        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, elector, gives_way=gives_way)
 
 
 def _pod(name: str, group: str = "") -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -52,3 +53,13 @@ def edits(spec: dict[str, Any]) -> dict[str, str]:
 )
 def test_requests_of_several_containers_are_cut(spec: dict[str, Any], expected: dict[str, str]) -> None:
     assert edits(spec) == expected
+
+
+def test_a_toleration_that_is_added_keeps_the_written_ones_whole() -> None:
+    written = {"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    tainted = {**node("n"), "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}
+    case = Case(from_documents([tainted, pod("p", spec={"tolerations": [written]})]))
+    (told,) = explain(case, [find_groups(case, "p")[0]], Deadline.within(60))
+    (edit,) = next(each.change.set_ for each in told.changes if each.change.message.startswith("tolerate"))
+    added = {"key": "gpu", "operator": "Equal", "effect": "NoSchedule"}
+    assert json.loads(edit.removeprefix("pod/default/p:spec.tolerations=")) == [written, added]

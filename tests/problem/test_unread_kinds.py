@@ -80,7 +80,7 @@ def test_a_workload_has_pods_or_makes_none(documents: list[Document], missing: b
 def test_a_queue_that_the_workload_names_counts_for_the_pods_that_are_made_of_it() -> None:
     spec = {"template": {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}}
     job = custom("batch/v1", "Job", labels={KUEUE: "team-a"}, spec=spec)
-    assert told(job).keys() == {"LocalQueue.kueue.x-k8s.io"}
+    assert told(job).keys() == {"LocalQueue.kueue.x-k8s.io", "ResourceFlavor.kueue.x-k8s.io"}
 
 
 @pytest.mark.parametrize("kind", ["ResourceQuota", "LimitRange"])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from placer.answers.solving import solve
+from placer.answers.summary.verdict import stopped
 from placer.arrays import dense_builder
 from placer.base.deadline import NEVER, Deadline, OutOfTime, wall
 from placer.problem import Instance, Pod
@@ -158,3 +159,21 @@ def test_a_wall_ends_work_and_then_nothing_else() -> None:
     with wall(NEVER):
         pass
     assert sum(range(1_000_000)) > 0
+
+
+@pytest.mark.usefixtures("without_arrays")
+def test_reasons_that_the_objects_show_need_no_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placer.answers.reasons.explanation.SHORT", 60.0)
+    picky = pod("picky", cpu=1, spec={"nodeSelector": {"a": "b"}})
+    limited = pod("limited", cpu=9, annotations={"scheduling.volcano.sh/queue-name": "small"})
+    others = [pod("large", cpu=9), picky, limited, pod_group("gang", minMember=2), pod("gang-0", group="gang", cpu=1)]
+    result = solve(instance_of(node("n0", cpu=4), queue("small", {"cpu": 2}), *others), time_limit=0.01)
+    assert {key.name: reason.code for key, reason in result.reasons.items()} == {
+        "large": "InsufficientResources",
+        "picky": "NoEligibleNode",
+        "limited": "NotDecided",
+        "gang": "GangIncomplete",
+    }
+    assert stopped(result).startswith(
+        "stopped at the 0.01 s limit; no time was left for a search, and pods were placed"
+    )

@@ -182,6 +182,15 @@ def test_admitted_groups_say_where_they_are() -> None:
     )
 
 
+def test_pods_that_were_made_for_a_workload_without_any_are_told() -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    for documents, said in (([web], "2 pods that placer made from Deployment default/web (2)"), ([pod("p")], "")):
+        text = shown(solved(node("n", cpu=4), *documents))
+        assert ("expanded" in text, said in text) == (bool(said), True)
+
+
 def test_without_a_tree_a_group_is_on_so_many_nodes() -> None:
     text = shown(solved(node("a"), node("b"), *gang("pair", 2, cpu=6), *gang("one", 2, cpu=1)))
     assert re.search(r"^  default/pair +2 pods  2 nodes$", text, re.MULTILINE)

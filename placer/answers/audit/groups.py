@@ -6,26 +6,24 @@ Not judged: what a node (cordoned, tainted) or queue (closed) became later, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from placer.answers.solving import solve
 from placer.base.deadline import Deadline, within
 from placer.base.words import counted
-from placer.problem import Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState, SubGroup
+from placer.problem import Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
 from placer.problem.group_names import group_of
 from placer.problem.keys import label_word
 from placer.problem.outcome import sub_group_subject
 from placer.problem.placement import MAXIMISED, Placement
 from placer.problem.result import Result
-from placer.problem.what_if import alone
+from placer.problem.what_if import alone, released, with_pods, without, without_rule
 from placer.rules import verify
 from placer.rules.scoring import score
-
-Part = TypeVar("Part", Group, SubGroup)
 
 #: Most seconds to look for the best place of one group.
 SECONDS = 3.0
@@ -154,7 +152,7 @@ def _without_search(instance: Instance, groups: Mapping[GroupKey, Group]) -> dic
     ask for others near, whose order decides) and those that make or get calls.
     """
     where = {key: instance.pods[key].node or "" for group in groups.values() for key in group.bound}
-    broken = verify(_all_lifted(instance, groups.values()), Placement.of(where))
+    broken = verify(_all_waiting(instance, groups.values()), Placement.of(where))
     wrong = set[str]().union(*(each.subjects for each in broken))
     wrong.update(f"Node {name}" for name in _nodes_of(instance, wrong))
     found = {}
@@ -198,24 +196,24 @@ def _subjects(instance: Instance, group: Group) -> Iterator[str]:
 
 def _entry(instance: Instance, group: Group, deadline: Deadline, known: AuditEntry) -> AuditEntry:
     """The entry with the best there is next to it; ``known``: what is known already, unless that is late."""
-    lifted, where = _waiting_alone(instance, group)
-    entry = _judged(instance, group, lifted, Placement.of(where)) if known.late else known
-    scored = _counted(entry, lifted.groups[group.key], lifted)
+    waiting, where = _waiting_alone(instance, group)
+    entry = _judged(instance, group, waiting, Placement.of(where)) if known.late else known
+    scored = _counted(entry, waiting.groups[group.key], waiting)
     if scored is not None:
         return scored
-    found = _best(lifted, group.key, deadline)
+    found = _best(waiting, group.key, deadline)
     if found is None:
         return entry
     best, by = found
-    near = bool(group.topologies) and bool(lifted.topology.hyper_nodes)
+    near = bool(group.topologies) and bool(waiting.topology.hyper_nodes)
     return replace(entry, best=best, proved_by=by, score=_score(entry.quality, best, near=near))
 
 
-def _judged(instance: Instance, group: Group, lifted: Instance, placement: Placement) -> AuditEntry:
+def _judged(instance: Instance, group: Group, waiting: Instance, placement: Placement) -> AuditEntry:
     doubts = _doubts(instance, group)
-    broken = [each for each in verify(lifted, placement) if doubts.isdisjoint(each.subjects)]
+    broken = [each for each in verify(waiting, placement) if doubts.isdisjoint(each.subjects)]
     violations = tuple(f"{each.rule}: {_of_what_runs(each.message)}" for each in broken)
-    quality = _quality(lifted, group.key, placement)
+    quality = _quality(waiting, group.key, placement)
     parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
     lacks = bool(doubts) or _lacks(instance, group)
     standing = Standing.VIOLATION if violations else Standing.UNOBSERVABLE if lacks else Standing.MATCH
@@ -230,31 +228,17 @@ def _doubts(instance: Instance, group: Group) -> Set[str]:
 
 def _waiting_alone(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
     where = {key: instance.pods[key].node or "" for key in group.bound}
-    return alone(_all_lifted(instance, [group]), group.key), where
+    return alone(_all_waiting(instance, [group]), group.key), where
 
 
-def _all_lifted(instance: Instance, groups: Iterable[Group]) -> Instance:
-    lifted, pods = dict(instance.groups), {key: pod for key, pod in instance.pods.items() if not _waits(pod)}
-    for name, group in lifted.items():
-        if group.pending:
-            lifted[name] = _part_waiting(group, ())
-    for group in groups:
-        for key in group.bound:
-            pods[key] = replace(_observed(instance, pods[key]), state=PodState.PENDING, node=None, group=group.key)
-        parts = tuple(_part_waiting(part, part.bound) for part in group.sub_groups)
-        lifted[group.key] = replace(_part_waiting(group, group.bound), sub_groups=parts, invalid=None)
+def _all_waiting(instance: Instance, groups: Collection[Group]) -> Instance:
+    bound = [key for group in groups for key in group.bound]
+    observed = with_pods(instance, bound, partial(_observed, instance))
+    found = released(without(observed, [pod.key for pod in instance.pending]), bound)
+    valid = {group.key: replace(found.groups[group.key], invalid=None) for group in groups}
     nodes = {name: _admitting(node) for name, node in instance.nodes.items()}
-    policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
     queues = {name: replace(queue, open=True) for name, queue in instance.queues.items()}
-    return replace(instance, pods=pods, groups=lifted, nodes=nodes, policy=policy, queues=queues)
-
-
-def _waits(pod: Pod) -> bool:
-    return pod.state is PodState.PENDING
-
-
-def _part_waiting(part: Part, pending: tuple[Key, ...]) -> Part:
-    return replace(part, pending=pending, bound=() if pending else part.bound)
+    return replace(without_rule(found, "C10"), groups={**found.groups, **valid}, nodes=nodes, queues=queues)
 
 
 def _admitting(node: Node) -> Node:
@@ -294,12 +278,12 @@ def _lacks(instance: Instance, group: Group) -> bool:
     return untold or (group.limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
 
 
-def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:
-    found = _nearness(lifted, set(placement.node_of.values()))
-    calls = lifted.network is not None and any(
-        lifted.pods[pod].workload is not None for pod in lifted.groups[key].pending
+def _quality(waiting: Instance, key: GroupKey, placement: Placement) -> Quality:
+    found = _nearness(waiting, set(placement.node_of.values()))
+    calls = waiting.network is not None and any(
+        waiting.pods[pod].workload is not None for pod in waiting.groups[key].pending
     )
-    return replace(found, network_cost=_network_cost(lifted, placement)) if calls else found
+    return replace(found, network_cost=_network_cost(waiting, placement)) if calls else found
 
 
 def _nearness(instance: Instance, nodes: Set[str]) -> Quality:
@@ -310,9 +294,9 @@ def _nearness(instance: Instance, nodes: Set[str]) -> Quality:
     return Quality(tree.tier(tree.smallest_common(nodes)), leaves, None)
 
 
-def _network_cost(lifted: Instance, placement: Placement) -> int:
-    policy = replace(lifted.policy, levels=("networkCost",))
-    costs = [sum(each.value for each in score(replace(lifted, policy=policy), at)) for at in (placement, Placement())]
+def _network_cost(waiting: Instance, placement: Placement) -> int:
+    policy = replace(waiting.policy, levels=("networkCost",))
+    costs = [sum(each.value for each in score(replace(waiting, policy=policy), at)) for at in (placement, Placement())]
     return costs[0] - costs[1]
 
 
@@ -326,17 +310,17 @@ def _counted(entry: AuditEntry, group: Group, instance: Instance) -> AuditEntry 
     return None
 
 
-def _cannot_be_nearer(lifted: Instance, quality: Quality, *, near: bool) -> bool:
-    tiers = [each.tier for each in lifted.topology.hyper_nodes.values() if each.nodes]
+def _cannot_be_nearer(waiting: Instance, quality: Quality, *, near: bool) -> bool:
+    tiers = [each.tier for each in waiting.topology.hyper_nodes.values() if each.nodes]
     nearest = not near or (quality.leaves == 1 and quality.tier == min(tiers, default=None))
     return nearest and quality.network_cost in (None, 0)
 
 
-def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality, str] | None:
-    group = lifted.groups[key]
+def _best(waiting: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality, str] | None:
+    group = waiting.groups[key]
     whole = replace(group, min_member=len(group.pending), min_task_member={})
-    policy = replace(lifted.policy, levels=("placed", "locality", "networkCost"))
-    asked = replace(lifted, groups={**lifted.groups, key: whole}, policy=policy)
+    policy = replace(waiting.policy, levels=("placed", "locality", "networkCost"))
+    asked = replace(waiting, groups={**waiting.groups, key: whole}, policy=policy)
     seconds = min(SECONDS, deadline.left)
     if seconds <= 0:
         return None
@@ -344,7 +328,7 @@ def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality,
     provers = _provers(result)
     if result.placement is None or not result.everything_placed or provers is None:
         return None
-    return _quality(lifted, key, result.placement), provers[-1] if provers else "counting"
+    return _quality(waiting, key, result.placement), provers[-1] if provers else "counting"
 
 
 def _provers(result: Result) -> list[str] | None:

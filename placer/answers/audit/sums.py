@@ -28,7 +28,8 @@ class LargestGang:
     def words(self) -> str:
         """The shape as people read it."""
         amounts = (f"{name} {format_amount(name, each)}" for name, each in self.shape.requests.items() if name != PODS)
-        return ", ".join(amounts) or "no request"
+        on = ",".join(f"{key}={value}" for key, value in self.shape.constraints.selector)
+        return (", ".join(amounts) or "no request") + (f" on {on}" if on else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from placer.answers.reasons.cause import plural
@@ -15,7 +15,7 @@ from placer.base.deadline import Deadline
 from placer.base.errors import UsageError
 from placer.problem import GroupKey, Instance
 from placer.problem.wanted import count_at_tier
-from placer.problem.what_if import alone, with_copies
+from placer.problem.what_if import alone, unready, with_copies
 
 #: Pods of all copies that are tried at once; a bound beyond that is counted only.
 MOST_PODS = 20_000
@@ -53,8 +53,7 @@ def with_spares(instance: Instance, key: GroupKey, lost_of_each: int, tier: int)
             if instance.topology.hyper_nodes[domain].tier == tier:
                 by_domain[domain].append((-count, node))
     lost = {node for nodes in by_domain.values() for _, node in sorted(nodes)[:lost_of_each]}
-    nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
-    return replace(instance, nodes=nodes)
+    return unready(instance, lost)
 
 
 def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:

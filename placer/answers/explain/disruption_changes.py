@@ -11,6 +11,7 @@ from placer.answers.reasons.cause import plural
 from placer.base.words import and_list, some
 from placer.problem.disruption import Disruption, DisruptionUnit
 from placer.problem.placement import LOSSES
+from placer.problem.what_if import with_pods
 
 if TYPE_CHECKING:
     from placer.answers.explain.question import Question
@@ -34,8 +35,8 @@ def least_disturbed(question: Question) -> Iterator[Change]:
 def _with_new_pods_kept(question: Question) -> Instance:
     """Pods that do not run yet can be neither evicted nor moved."""
     pods, new = question.instance.pods, question.placed.placement.node_of
-    kept = {key: replace(pods[key], protected="it does not run yet") for key in new if pods[key].node is not None}
-    return question.instance.keeping_held(pods={**pods, **kept})
+    kept = [key for key in new if pods[key].node is not None]
+    return with_pods(question.instance, kept, lambda pod: replace(pod, protected="it does not run yet"))
 
 
 def _change(question: Question, result: Result, disruption: Disruption) -> Change:

@@ -263,13 +263,12 @@ def _explained(
 
 
 def _never(lone: LoneGroup, sets: Sequence[Correction]) -> str:
-    """Why a group that lacks room lacks it on the empty cluster, too, in words that its causes do not have."""
+    """Why a group that lacks room lacks it on the empty cluster, too."""
     codes = {cause.code for causes in sets for cause in causes}
     if lone.deadline.over or not {"InsufficientResources", "TopologyTooNarrow"} & codes:
         return ""
     found = LoneGroup(empty(lone.instance), lone.key, lone.deadline).confirmed()
-    why = str(found.cause.message) if found.fits is False and found.cause is not None else ""
-    return "" if why in (cause.message for causes in sets for cause in causes) else why
+    return str(found.cause.message) if found.fits is False and found.cause is not None else ""
 
 
 def _optional(

@@ -16,7 +16,7 @@ from placer.answers.reasons.cause import plural
 from placer.base.quantity import Resources
 from placer.base.words import and_list
 from placer.kube.marks import NODE_GROUP
-from placer.problem import Instance, Node, Pod, Taint, Toleration
+from placer.problem import Instance, Node, Pod, Taint
 from placer.problem.keys import label_word
 from placer.problem.nodes import Term
 from placer.problem.what_if import with_free_zones
@@ -201,16 +201,12 @@ def _tolerated(question: Question, names: Sequence[str]) -> Iterator[Change]:
 
 
 def _with_tolerations(question: Question, pod: Pod, taints: Sequence[Taint]) -> str:
-    words, _ = question.case.pod_spec(pod.key) or ("", None)
+    words, spec = question.case.pod_spec(pod.key) or ("", {})
     if not taints or not words:
         return ""
-    more = [Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints]
-    every = [
-        {"key": each.key, "operator": each.operator, "value": each.value, "effect": each.effect}
-        for each in (*pod.constraints.tolerations, *more)
-    ]
-    written = [{field: value for field, value in each.items() if value} for each in every]
-    return f"{words}.tolerations={json.dumps(written)}"
+    wanted = ({"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect} for taint in taints)
+    more = [{field: value for field, value in each.items() if value} for each in wanted]
+    return f"{words}.tolerations={json.dumps([*(spec.get('tolerations') or ()), *more])}"
 
 
 def label_change(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:

@@ -37,14 +37,15 @@ def next_step(
 ) -> NextStepPart:
     """The command that helps with a group that waits.
 
-    ``code``: its reason. ``source``: words of the input. ``optional``: nothing goes for its pods.
+    ``code``: its reason. ``source``: words of the input. ``optional``: nothing that goes helps.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
     name = full_name(key) if several else f"{key.namespace}/{key.name}"
     if code in _HELD and not optional:
         return NextStepPart(command=shlex.join(["placer", "preempt", "--for", name, *source]), message=_SAYS)
     words = ["placer", "explain", "--group", name, *source]
-    return NextStepPart(command=shlex.join(words), message="says which change would admit it")
+    says = "decides it alone, with the whole time limit" if code == "NotDecided" else "says which change would admit it"
+    return NextStepPart(command=shlex.join(words), message=says)
 
 
 def priced(

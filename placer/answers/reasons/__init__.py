@@ -4,6 +4,6 @@ Belongs here: one reason per group, in the order of the catalogue (``placer.base
 checked by hand. Does not: remedies (``placer.base.codes``), any proof by a solver.
 """
 
-from placer.answers.reasons.explanation import LATE, late, reasons, reasons_beside
+from placer.answers.reasons.explanation import LATE, in_short, late, reasons, reasons_beside
 
-__all__ = ["LATE", "late", "reasons", "reasons_beside"]
+__all__ = ["LATE", "in_short", "late", "reasons", "reasons_beside"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from placer.base.codes import ReasonCode
-from placer.base.quantity import PODS, format_amount
+from placer.base.quantity import PODS, Resources, format_amount
 from placer.base.text import alike
 from placer.base.words import NamedThing, NameList, Sentence, and_list, some
 from placer.problem import Constraints, Instance, Pod
@@ -96,6 +96,7 @@ class EligibleNodes:
     def __init__(self, instance: Instance) -> None:
         self.instance, self.nodes = instance, instance.nodes
         self._refusals: dict[Constraints, dict[str, list[str]]] = {}
+        self._takes: dict[tuple[Constraints, Resources], bool] = {}
 
     def nowhere(self, pod: Pod) -> bool:
         """Whether no node is eligible for a pod."""
@@ -104,6 +105,14 @@ class EligibleNodes:
     def count(self, pod: Pod) -> int:
         """How many nodes are eligible for a pod."""
         return len(self.nodes) - sum(map(len, self._refused(pod.constraints).values()))
+
+    def largest_takes(self, pod: Pod) -> bool:
+        """Whether an eligible node would have room for a pod if it were empty."""
+        kind = pod.constraints, pod.requests
+        if kind not in self._takes:
+            nodes = (node for node in self.nodes.values() if pod.constraints.admits(node))
+            self._takes[kind] = any(pod.requests.fits(node.allocatable) for node in nodes)
+        return self._takes[kind]
 
     def reason(self, pod: Pod, count: int) -> Reason:
         """Why ``count`` pods like this one are kept off every node."""

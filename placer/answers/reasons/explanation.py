@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
@@ -12,16 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.answers.reasons.advice import Steps, next_steps
-from placer.answers.reasons.cause import NAMED, Cause, plural, pod_names
+from placer.answers.reasons.cause import NAMED, Cause, EligibleNodes, plural, pod_names
 from placer.answers.reasons.near_misses import calls_cause, zones_cause
 from placer.answers.reasons.necessary_conditions import NecessaryConditions, countable
 from placer.answers.reasons.neighbour_words import NeighbourWords
-from placer.answers.reasons.prerequisites import never_placeable, never_ready
+from placer.answers.reasons.prerequisites import never_placeable, never_ready, plain_reason
 from placer.answers.reasons.relaxations import LoneTrial, undecided
 from placer.arrays import Dense, DenseGroup, Solution
 from placer.arrays.dense_builder import make_dense
 from placer.base.codes import REASONS
-from placer.base.deadline import NEVER, Deadline, within
+from placer.base.deadline import NEVER, Deadline, OutOfTime, wall, within
 from placer.base.words import NamedThing, NameList, Sentence
 from placer.problem import Group, GroupKey, Instance, Key, Pod, PodState
 from placer.problem.outcome import Outcome
@@ -36,6 +37,9 @@ ORDER = tuple(REASONS)
 
 #: Running pods have no part in these causes.
 _OF_ITSELF = ("InvalidGroup", "GangIncomplete", "Unsupported", "NamespaceBudget", "NoEligibleNode", "NotDecided")
+
+#: Seconds, after the limit, for reasons that objects alone show.
+SHORT = 0.15
 
 LATE = Reason("NotDecided", "the time limit was reached before it was looked at: not decided in time")
 FITS_ALONE = Reason("NotDecided", "fits alone; its reason with this placement was not decided in time")
@@ -319,7 +323,8 @@ def reasons(
     beside = Beside(causes, solution, ending=deadline.left > 2 * REBUILT * build)
     fits = [key for key, reason in alone.items() if reason is FITS_ALONE] if deadline.left > REBUILT * build else []
     asked = {key: beside.reason(key) for key in deadline.each(fits)}
-    return {key: asked.get(key) or alone.get(key, LATE) for key in causes.left}
+    missed = in_short(instance, [key for key in causes.left if key not in alone])
+    return {key: asked.get(key) or alone.get(key) or missed[key] for key in causes.left}
 
 
 def reasons_beside(instance: Instance, placement: Placement, deadline: Deadline) -> dict[GroupKey, Reason]:
@@ -330,14 +335,27 @@ def reasons_beside(instance: Instance, placement: Placement, deadline: Deadline)
         build = time.monotonic() - began
         return reasons(instance, dense, dense.solution(placement), deadline=deadline, build=build)
 
-    waiting = late(instance, placement)
-    return within(deadline, found, waiting) if waiting else {}
+    reached = within(deadline, found, None) if _left(instance, placement) else {}
+    return late(instance, placement) if reached is None else reached
+
+
+def _left(instance: Instance, placement: Placement) -> list[GroupKey]:
+    placed = placement.node_of.keys()
+    return [key for key, group in instance.groups.items() if not placed >= {*group.pending}]
 
 
 def late(instance: Instance, placement: Placement) -> dict[GroupKey, Reason]:
-    """Groups with a pending pod that is not placed, each not looked at."""
-    placed, groups = placement.node_of.keys(), instance.groups.items()
-    return {key: LATE for key, group in groups if not placed >= {*group.pending}}
+    """Reasons of groups with a pending pod that is not placed, none of which was looked at in time."""
+    return in_short(instance, _left(instance, placement))
+
+
+def in_short(instance: Instance, keys: Iterable[GroupKey]) -> dict[GroupKey, Reason]:
+    """Reasons of groups that their objects alone show within a moment; of all others that time was short."""
+    found, eligible, until = dict.fromkeys(keys, LATE), EligibleNodes(instance), Deadline.within(SHORT)
+    with suppress(OutOfTime), wall(until):
+        for key in until.each(found):
+            found[key] = plain_reason(instance, instance.groups[key], eligible) or LATE
+    return found
 
 
 def _alone(causes: Causes, deadline: Deadline, build: float) -> dict[GroupKey, Reason]:

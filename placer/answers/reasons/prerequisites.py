@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from placer.answers.reasons.cause import NAMED, EligibleNodes, plural
+from placer.answers.reasons.cause import NAMED, EligibleNodes, plural, shape_text
 from placer.base.words import and_list, some
 from placer.problem import Group, Instance, Key
 from placer.problem.queues import NAMESPACES
@@ -38,6 +38,32 @@ def _nowhere_or_closed(
             return _nowhere(instance, supported, eligible)
         return _queue_closed(instance, supported)
     return None
+
+
+def plain_reason(instance: Instance, group: Group, eligible: EligibleNodes) -> Reason | None:
+    """Why a group is never ready, or no node takes its pods, or is as large as they; None: none of these is so."""
+    reason = never_ready(instance, group, eligible)
+    if reason is not None:
+        return reason
+    somewhere = [key for key in group.pending if not eligible.nowhere(instance.pods[key])]
+    if _lacks(instance, group, somewhere):
+        return _nowhere(instance, group.pending, eligible)
+    fitting = [key for key in group.pending if eligible.largest_takes(instance.pods[key])]
+    if not _lacks(instance, group, fitting) or any(_limited(instance, key) for key in group.pending):
+        return None  # or its queue would be the first reason
+    pod = next(instance.pods[key] for key in group.pending if key not in fitting)
+    return Reason(
+        "InsufficientResources", f"no node that may take it is as large as a pod of {shape_text(pod.requests)}"
+    )
+
+
+def _lacks(instance: Instance, group: Group, keys: Sequence[Key]) -> bool:
+    return len(keys) < len(group.pending) and _missing(instance, group, keys) is not None
+
+
+def _limited(instance: Instance, key: Key) -> bool:
+    queues = instance.queue_path(instance.pods[key].queue)
+    return "C11" not in instance.policy.rules_off and any(instance.queues[name].capability for name in queues)
 
 
 def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligible: EligibleNodes) -> Reason | None:

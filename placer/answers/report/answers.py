@@ -150,12 +150,12 @@ def _reasons(
         return {}
     if said is not None:
         return _stated_reasons(waiting, said)
-    from placer.answers.reasons import LATE, reasons_beside
+    from placer.answers.reasons import in_short, reasons_beside
 
     if decided and valid:
         return reasons_beside(outcome.instance, outcome.placement, deadline)
-    found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), {})
-    return {**dict.fromkeys(waiting if deadline.over else (), LATE), **found}
+    found = within(deadline, lambda: _reasons_alone(outcome, waiting, deadline), dict[GroupKey, Reason]())
+    return found | in_short(outcome.instance, [key for key in waiting if key not in found])
 
 
 def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[GroupKey, Reason]:

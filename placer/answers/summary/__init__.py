@@ -17,7 +17,7 @@ from placer.answers.document import PlacementDocument, placement_document
 from placer.answers.summary.groups import SHOWN, AddSteps, looked_at, print_groups, print_looked_at
 from placer.answers.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.base.text import legible
-from placer.base.words import amount_digits, counted, nodes_worth, number_word, prover_word
+from placer.base.words import amount_digits, and_list, counted, nodes_worth, number_word, prover_word, some
 from placer.problem import Finding, Instance
 from placer.problem.gpus import Placeable, placeable
 from placer.problem.group_names import EVERY, Selection
@@ -37,6 +37,9 @@ __all__ = [
     "schedulers_rows",
     "still_fits",
 ]
+
+#: Workloads that are named.
+NAMED = 3
 
 #: Columns of what notebooks show.
 NOTEBOOK_WIDTH = 110
@@ -137,11 +140,18 @@ def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]
             ("groups admitted", _admitted(document)),
             ("amount placed", _weight(result)),
         ]
+        rows += [("expanded", _expanded(instance))] if instance.expanded else []
         left = placeable(Outcome(instance, result.placement or Placement()))
         if left:
             rows.append(("still fits", still_fits(left)))
         rows += schedulers_rows(instance)
     return rows
+
+
+def _expanded(instance: Instance) -> str:
+    made = instance.expanded
+    of = and_list(some([f"{name} ({count:,})" for name, count in made.items()], NAMED))
+    return f"{counted(sum(made.values()), 'pod')} that placer made from {legible(of)}, which have none yet"
 
 
 def schedulers_rows(instance: Instance) -> list[tuple[str, str]]:

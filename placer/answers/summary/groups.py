@@ -12,7 +12,7 @@ from rich.text import Text
 
 from placer.answers.document import GroupPart, QueueItem
 from placer.answers.summary.queue import print_messages, print_queue, print_steps, queue_items
-from placer.base.text import legible
+from placer.base.text import legible, short_name
 from placer.base.words import and_list, counted
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.disruption import outcome_of
@@ -111,7 +111,8 @@ def _print_admitted(pairs: Sequence[Pair], outcome: Outcome, console: Console, *
         table.add_column(overflow="fold")
     most = len(pairs) if wide else SHOWN
     for group, part in pairs[:most]:
-        table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *_where(outcome, group, part, wide))
+        name = part.name if wide else short_name(part.name)
+        table.add_row(Text(legible(f"{part.namespace}/{name}")), *_where(outcome, group, part, wide))
     console.print(table)
     if len(pairs) > most:
         console.print(f"  ... and {len(pairs) - most:,} more (-o wide lists all, and -o FILE writes them)")

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placer.answers.document import QueueItem, ReasonPart
-from placer.base.text import legible
+from placer.base.text import legible, short_name
 from placer.base.words import NameList, Sentence, and_list, counted, some
 from placer.problem import Group, GroupKey, Instance, Key
 from placer.problem.gpus import gpus_in
@@ -40,6 +40,13 @@ _LATE = Reason("NotDecided", "no reason was found in time")
 
 HEADS = ("NAMESPACE", "NAME", "PRIORITY", "QUEUE", "PODS", "GPUS", "AGE", "REASON")
 _NUMBERS = ("PRIORITY", "PODS", "GPUS")
+
+#: Words of groups for which nothing that goes makes room.
+NEVER = (NO_RESOURCE, TOO_LARGE, TOO_WIDE) = (
+    "no node offers its resource",
+    "larger than any node",
+    "never fits its tier",
+)
 
 #: Each reason in about four words.
 _WORDS: Mapping[str, str] = {
@@ -134,15 +141,15 @@ def _too_large(instance: Instance, group: Group, code: str) -> str:
     words = _larger_than_nodes(instance, group) if code == "InsufficientResources" else ""
     if words or code not in ("InsufficientResources", "TopologyTooNarrow"):
         return words
-    return "never fits its tier" if _larger_than_domains(instance, group) else ""
+    return TOO_WIDE if _larger_than_domains(instance, group) else ""
 
 
 def _larger_than_nodes(instance: Instance, group: Group) -> str:
     asked = {instance.pods[key].requests: instance.pods[key] for key in group.pending if instance.nodes}
     if any(map(instance.unoffered, asked.values())):
-        return "no node offers its resource"
+        return NO_RESOURCE
     fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
-    return "" if fit else "larger than any node"
+    return "" if fit else TOO_LARGE
 
 
 def _larger_than_domains(instance: Instance, group: Group) -> bool:
@@ -163,7 +170,8 @@ def _most_nodes(instance: Instance, limit: int) -> int:
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
     if not isinstance(reason.text, Sentence):
-        named = re.findall(r"(\w+ \S+/\S+) \(", reason.text.partition("; the room went to ")[2])
+        _, *holders = re.split(r"; the room (?:in Queue \S+ )?went to ", reason.text)
+        named = re.findall(r"(\w+ \S+/\S+) \(", " ".join(holders))
         return [priorities[name] for name in named if name in priorities]
     lists = [part for part in reason.text.parts if isinstance(part, NameList) and part.noun == "group"]
     return [each.priority for part in lists for each in part.found]
@@ -208,16 +216,17 @@ class QueueLine:
 
     items: Sequence[QueueItem]
 
-    def cells(self, now: float) -> tuple[str, ...]:
-        """Its columns."""
+    def cells(self, now: float, *, whole: bool = False) -> tuple[str, ...]:
+        """Its columns; ``whole``: UUIDs are not shortened."""
         first = self.items[0]
+        name = first.name if whole else short_name(first.name)
         several = len(self.items) > 1
         nouns = {item.kind for item in self.items}
         noun = "single pod" if nouns == {"Pod"} else "group"
         said = f"{counted(len(self.items), noun)} of priority {first.priority}: {_kind(first)}"
         return (
             _common([item.namespace for item in self.items]),
-            f"{first.name} +{len(self.items) - 1:,}" if several else first.name,
+            f"{name} +{len(self.items) - 1:,}" if several else name,
             str(first.priority),
             _common([item.queue or "-" for item in self.items]),
             f"{sum(item.pods for item in self.items):,}",
@@ -242,25 +251,25 @@ def _age(item: QueueItem, now: float) -> str:
 
 
 def queue_lines(items: Sequence[QueueItem], *, each: bool = False) -> list[QueueLine]:
-    """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each."""
-    found: dict[object, list[QueueItem]] = defaultdict(list)
-    for item in items:
-        found[item.priority, _kind(item)].append(item)
-    lines: dict[object, QueueLine] = {}
-    for item in items:
-        same = found[item.priority, _kind(item)]
-        if each or len(same) <= EQUAL:
-            lines[item.namespace, item.name, item.kind, id(item)] = QueueLine([item])
-        else:
-            lines.setdefault((item.priority, _kind(item)), QueueLine(same))
-    return list(lines.values())
+    """Put ordered groups into lines, equal ones into one where the first stands; ``each``: a line for each.
+
+    Few equal groups have a line each, but not single pods whose names differ in the end alone.
+    """
+    counts = Counter((item.priority, _kind(item)) for item in items)
+    lines: dict[object, list[QueueItem]] = defaultdict(list)
+    for at, item in enumerate(items):
+        many = counts[item.priority, _kind(item)] > EQUAL
+        stem = item.name.rpartition("-")[0] if item.kind == "Pod" else ""
+        alike = (item.priority, item.namespace, stem, item.words) if stem else at
+        lines[at if each else (item.priority, _kind(item)) if many else alike].append(item)
+    return [QueueLine(row) for row in lines.values()]
 
 
 def print_queue(items: Sequence[QueueItem], console: Console, now: float, *, wide: bool = False) -> None:
     """Print a table of ordered groups; ``wide``: a line for each; ``now``: seconds since the epoch."""
     lines = queue_lines(items, each=wide)
     shown = lines if wide else lines[:SHOWN]
-    console.print(_table([line.cells(now) for line in shown]))
+    console.print(_table([line.cells(now, whole=wide) for line in shown]))
     if any(len(line.items) > 1 for line in shown):
         console.print("+N: so many more groups like it (-o wide lists each)")
     more = sum(len(line.items) for line in lines[len(shown) :])

@@ -86,7 +86,12 @@ def stopped(result: Result) -> str:
     told = [j for j in result.objective if is_shown(j) and not _is_all(j, result)]
     provers = list(dict.fromkeys(prover_word(judged.bound.by) for judged in told if judged.bound is not None))
     proved = f", {'proved' if result.verdict is Verdict.OPTIMAL else 'bounds proved'} by {and_list(provers)}"
-    return f"{_end(result)}; found by {result.method}{proved if provers else ''}"
+    found = _FIRST_FIT if result.method == "first-fit" else f"found by {result.method}"
+    return f"{_end(result)}; {found}{proved if provers else ''}"
+
+
+#: In place of a search.
+_FIRST_FIT = "no time was left for a search, and pods were placed by first fit: a longer --time-limit finds more"
 
 
 def _is_all(judged: Judged, result: Result) -> bool:

@@ -26,7 +26,14 @@ from placer.kube.manifests.faults import MOST, Faults, path_text, wrongs
 from placer.kube.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject, split
 from placer.kube.manifests.syntax import Text
 from placer.kube.reader import Misfit
-from placer.kube.unread_kinds import WORKLOADS, UnreadWorkload, extended_resource, read_workload
+from placer.kube.unread_kinds import (
+    KUEUE_KINDS,
+    WORKLOADS,
+    UnreadWorkload,
+    extended_resource,
+    kueue_spec,
+    read_workload,
+)
 
 if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
@@ -102,8 +109,8 @@ class Objects:
     """All objects of an instance, typed, in the order of the input.
 
     ``skipped``: ``apiVersion Kind`` of kinds that are not read, with counts; ``skipped_names``: at most 100,000.
-    ``device_resources``: those that a DeviceClass serves. ``sha256``: edits included. ``unread``: objects that are
-    skipped.
+    ``device_resources``: those that a DeviceClass serves. ``kueue``: kind and name to the spec. ``sha256``: edits
+    included. ``unread``: objects that are skipped.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -135,6 +142,7 @@ class Objects:
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
     device_resources: Mapping[str, str] = field(default_factory=dict)
+    kueue: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     sha256: str = ""
     snapshot: str | None = None
     gates: bool = False
@@ -249,6 +257,7 @@ class _Validation:
         self._hash = hashlib.sha256()
         self._snapshot: RawObject | None = None
         self._resources: dict[str, str] = {}
+        self._kueue: dict[tuple[str, str], Any] = {}
         self._affinities: dict[bytes, Any] = {}
 
     def take(self, raw: RawObject) -> None:
@@ -286,6 +295,8 @@ class _Validation:
                 self._note_workload(raw, text)
             elif (raw.group, raw.kind) == ("resource.k8s.io", "DeviceClass"):
                 self._note_resource(raw, text)
+            elif raw.group == "kueue.x-k8s.io" and raw.kind in KUEUE_KINDS and len(self._kueue) < _SKIPPED_NAMES:
+                self._kueue |= [kueue_spec(raw.namespace, raw.kind, raw.name, msgspec.json.decode(text))]
 
     def _note_workload(self, raw: RawObject, text: bytes) -> None:
         if len(self._workloads) < _SKIPPED_NAMES:
@@ -393,6 +404,7 @@ class _Validation:
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
             device_resources=self._resources,
+            kueue=self._kueue,
             sha256=self._hash.hexdigest(),
             unknown_fields=tuple(self._unknown()),
             unread=tuple(self._unread),

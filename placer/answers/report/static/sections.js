@@ -235,14 +235,13 @@ function groupsSection() {
       { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
       ...(groups.evicted.some(Boolean) ? [{ label: "Evicted", numeric: true, value: (row) => groups.evicted[row] }] : []),
       ...(groups.moved.some(Boolean) ? [{ label: "Moved", numeric: true, value: (row) => groups.moved[row] }] : []),
-      ...(groups.code.some(Boolean) ? [{ label: "Reason", value: (row) => groups.code[row] || "" }] : []),
+      ...(groups.code.some(Boolean) ? [{ label: "Reason", wide: true, value: (row) => (groups.code[row] ? `${groups.code[row]}: ${groups.message[row]}` : ""), cell: (row) => (groups.code[row] ? make("div", { class: "clamped" }, make("strong", {}, groups.code[row]), ": ", prose(groups.message[row])) : null) }] : []),
       ...(data.domains.kind === "HyperNode" ? [
         { label: "Domain", value: shownDomain, cell: (row) => (domainOf.has(groups.domain[row]) ? linkTo("domain", domainOf.get(groups.domain[row]), groups.domain[row]) : shownDomain(row)) },
         { label: "Tier", numeric: true, value: (row) => groups.tier[row] },
         { label: "Asked for", whole: true, value: (row) => groups.asked[row] },
       ] : []),
       { label: "Nodes", numeric: true, value: (row) => groups.nodes[row] },
-      ...(groups.code.some(Boolean) ? [{ label: "Why it waits", wide: true, value: (row) => groups.message[row] || "", cell: (row) => make("div", { class: "clamped" }, prose(groups.message[row] || "")) }] : []),
     ],
   });
   const codes = [...new Set(groups.code.filter(Boolean))];

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain, pairwise
@@ -85,6 +86,10 @@ class BindingPlan:
         """Both plans as one, the other first."""
         dropped = {**other.dropped, **self.dropped}
         return BindingPlan((*other.batches, *self.batches), dropped, other.stale | self.stale)
+
+    def of(self, gangs: AbstractSet[GroupKey]) -> BindingPlan:
+        """The plan of some gangs alone; what was dropped remains so."""
+        return replace(self, batches=tuple(batch for batch in self.batches if not gangs.isdisjoint(batch.gangs)))
 
     def without(self, other: BindingPlan) -> BindingPlan:
         """The plan without the gangs of another one."""

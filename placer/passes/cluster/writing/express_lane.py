@@ -3,7 +3,8 @@
 A search may run meanwhile, or reasons be sought. The pods are in no gang, are bound and not released, and no kubelet
 chooses their zones (C10), so that nothing is recorded before them. They rank at least as high as each waiting group, or
 have a node that no waiting pod above them may use. The search decides with these pods bound, and the rest of the plan
-is verified again without the failed ones.
+is verified again without the failed ones. Once it has decided, bindings not begun join the rest of the plan, in which
+namespaces take turns.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrivals", "ExpressLane", "express"]
 
-#: Seconds that a search has whatever comes, and those that bindings have.
-_LEAST, _LEAST_BINDING = 2.0, 1.0
-#: Most searches in a row that end early: the next one has all of its time, or who makes pods ends all searches.
-_IN_A_ROW = 3
+#: Seconds that bindings have whatever comes.
+_LEAST_BINDING = 1.0
+#: How many times as long as a search that new pods waited for the next ones end at once for them; if all did, whoever
+#: makes pods could end every search.
+_GIVES_WAY = 5.0
+#: The reason to begin no more bindings of the lane.
+_DECIDED = "the search has decided"
 #: Most pairs of a node and a kind of waiting pod that are looked at: beyond it nothing goes before what ranks above it.
 _LOOKS = 100_000
 
@@ -41,9 +45,8 @@ class Arrivals:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._came = threading.Event()
-        self._since: float | None = None
-        self._in_a_row = 0
-        self._ended = False
+        self._since: float | None = None  # of the search
+        self._whole, self._gives_way_until = True, -math.inf
         self._began, self._bindings_since = clock(), math.inf
 
     def came(self) -> None:
@@ -58,26 +61,26 @@ class Arrivals:
     def begin(self) -> None:
         """A pass begins: later pods may not be in it."""
         self._came.clear()
-        self._in_a_row = self._in_a_row + 1 if self._ended else 0
-        self._since, self._ended = None, False
+        self._since = None
         self._began, self._bindings_since = self._clock(), math.inf
 
     def end_search(self) -> bool:
-        """Whether the search of this pass ends now."""
+        """Whether the search of this pass ends now: pods wait, and not long ago another had all of its time."""
+        now = self._clock()
         if self._since is None:
-            self._since = self._clock()
-        whole = self._in_a_row >= _IN_A_ROW
-        self._ended |= not whole and self.waiting and self._clock() >= self._since + _LEAST
-        return self._ended
+            self._since, self._whole = now, now >= self._gives_way_until
+        if self._whole and self.waiting:
+            self._gives_way_until = now + _GIVES_WAY * (now - self._since)
+        return self.waiting and not self._whole
 
     def end_bindings(self) -> bool:
-        """Whether no more gangs are begun in this pass: they had as long as the decision, or a second, and pods wait.
+        """Whether no more gangs begin in this pass: they had half as long as the decision, or a second, and pods wait.
 
-        Else one tenant's many bindings hold up everybody; half of the time at least is left for bindings.
+        Else one tenant's many bindings hold up everybody; a third of the time at least is left for bindings.
         """
         now = self._clock()
         self._bindings_since = min(self._bindings_since, now)
-        least = max(_LEAST_BINDING, self._bindings_since - self._began)
+        least = max(_LEAST_BINDING, (self._bindings_since - self._began) / 2)
         return self.waiting and now >= self._bindings_since + least
 
 
@@ -87,12 +90,12 @@ class ExpressLane:
     Parameters
     ----------
     carry_out
-        Carries a plan out; called in a thread of its own.
+        Carries a plan out until the given function has a reason to begin no more; called in a thread of its own.
 
     Attributes
     ----------
     plan, gangs
-        The bindings, and their outcomes; complete after :meth:`join`.
+        The bindings that were begun, and their outcomes; complete after :meth:`hand_over` or :meth:`join`.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class ExpressLane:
         identities: Mapping[Key, Identity],
         *,
         begin: Callable[[], None],
-        carry_out: Callable[[BindingPlan], list[GangOutcome]],
+        carry_out: Callable[[BindingPlan, Callable[[], str | None]], list[GangOutcome]],
         changed: Callable[[], Collection[Key]],
         is_over: Callable[[], bool],
         arrivals: Arrivals,
@@ -111,6 +114,7 @@ class ExpressLane:
         self._arrivals = arrivals
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
+        self._decided = threading.Event()
         self.plan = BindingPlan()
         self.gangs: list[GangOutcome] = []
 
@@ -131,6 +135,11 @@ class ExpressLane:
             return ProcessEnd.INTERRUPTED
         return ProcessEnd.KILLED if self._arrivals.end_search() else None
 
+    def hand_over(self) -> None:
+        """Begin no more bindings, since the search has decided, and wait until the others are made."""
+        self._decided.set()
+        self.join()
+
     def join(self) -> None:
         """Wait until the first bindings are made."""
         if self._thread is not None:
@@ -146,9 +155,12 @@ class ExpressLane:
 
     def _work(self) -> None:
         try:
-            self.gangs = self._carry_out(self.plan)
+            gangs = self._carry_out(self.plan, lambda: _DECIDED if self._decided.is_set() else None)
         except Exception as error:
             self._error = error
+        else:
+            self.gangs = [gang for gang in gangs if gang.reason != _DECIDED]
+            self.plan = self.plan.of({gang.key for gang in self.gangs})
 
 
 def express(instance: Instance, placement: Placement, identities: Mapping[Key, Identity]) -> Placement:
