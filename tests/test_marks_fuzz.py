@@ -156,7 +156,7 @@ def complaints(documents: list[dict[str, Any]], instance: Instance) -> Iterator[
 
 def disturbed(instance: Instance) -> Iterator[str]:
     """Say who of the protected would go for groups that wait."""
-    plan = preempt(instance, time_limit=5.0, workers=1)
+    plan = preempt(instance, time_limit=None, workers=1)
     if plan.placement is not None:
         gone = (*plan.placement.evictions, *(each.pod for each in plan.placement.moves))
         yield from (f"{key} is protected" for key in gone if instance.pods[key].protected)
