@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ortools.sat.python import cp_model
 
-from placer.base.quantity import parse
+from placer.base.quantity import NANO, Resources, parse
 from placer.problem.reading import read
 from tests.kep import ONLINE_BOUTIQUE
 
 FOLDER = Path(__file__).parent.parent / "instances" / "network"
 NAMES = sorted(path.name for path in FOLDER.glob("*") if not {"best", "planted", "md"} & set(path.name.split(".")))
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+GROUP, WORKLOAD = "appgroup.diktyo.x-k8s.io", "appgroup.diktyo.x-k8s.io.workload"
 Document = dict[str, Any]
 
 
@@ -174,3 +177,95 @@ def _least(size: int, edges: list[tuple[int, int]], room: int) -> int:
     return min(
         region(west, 5) + region(east, 10) + 20 * between(west, east) for west, east in halves(everything, 4 * room)
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "optimum"),
+    [("kep-260.yaml", 5), ("redis-cluster.yaml", 60), ("cloud2edge.yaml", 317), ("online-boutique-3.yaml", 29)],
+)
+def test_the_optimum_by_a_model_of_pods_and_nodes(name: str, optimum: int) -> None:
+    """Every pod on one node, all rules that matter here, all pairs one by one; made from the text and solved wholly."""
+    assert _solved(name) == optimum
+
+
+def _solved(name: str) -> int:
+    model = cp_model.CpModel()
+    nodes = {node["metadata"]["name"]: node for node in of_kind(name, "Node")}
+    pods = {pod["metadata"]["name"]: pod for pod in of_kind(name, "Pod")}
+    at = {(pod, node): model.new_bool_var(f"{pod} {node}") for pod, node in product(pods, nodes)}
+    for pod, written in pods.items():
+        model.add_exactly_one(at[pod, node] for node in nodes)
+        for node, there in nodes.items():
+            wanted = written["spec"].get("nodeSelector", {}).items() <= there["metadata"]["labels"].items()
+            if not wanted or written["spec"].get("nodeName", node) != node:
+                model.add(at[pod, node] == 0)
+    requests = {pod: Resources.parse({"pods": "1"} | _quantities(each)) for pod, each in pods.items()}
+    for node, there in nodes.items():
+        room = Resources.parse({key: str(value) for key, value in there["status"]["allocatable"].items()})
+        for resource in room:
+            model.add(sum(requests[pod][resource] * at[pod, node] for pod in pods) <= room[resource])
+    cost, used = _pairs(name, model, at)
+    for link, amount in used.items():
+        model.add(sum(amount) <= parse(links(name)[link]["bandwidthCapacity"]) // NANO)
+    model.minimize(sum(cost))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(model) == cp_model.OPTIMAL
+    return round(solver.objective_value)
+
+
+def _quantities(pod: Document) -> dict[str, str]:
+    (container,) = pod["spec"]["containers"]
+    return {resource: str(amount) for resource, amount in container["resources"]["requests"].items()}
+
+
+def _pairs(
+    name: str, model: cp_model.CpModel, at: dict[tuple[str, str], Any]
+) -> tuple[list[Any], dict[Any, list[Any]]]:
+    """Cost of every pair and place of the two, and what it takes of which link; too far is forbidden."""
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in of_kind(name, "Node")}
+    cost, used = [], defaultdict(list)
+    for caller, called, dependency in calls(name):
+        for one, two in product(_members(name, caller), _members(name, called)):
+            for here, there in product(labels, labels):
+                link = _link(labels[here], labels[there])
+                both = at[one, here], at[two, there]
+                if link is not None and links(name)[link]["networkCost"] > dependency["maxNetworkCost"]:
+                    model.add(sum(both) <= 1)
+                elif here != there:
+                    together = model.new_bool_var("")
+                    model.add(together >= sum(both) - 1)
+                    cost.append(together * (1 if link is None else links(name)[link]["networkCost"]))
+                    if link is not None:
+                        used[link].append(together * (parse(dependency["minBandwidth"]) // NANO))
+    return cost, used
+
+
+def _members(name: str, workload: str) -> list[str]:
+    pods = of_kind(name, "Pod")
+    return [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("labels", {}).get(WORKLOAD) == workload]
+
+
+def _link(here: dict[str, str], there: dict[str, str]) -> tuple[str, str, str] | None:
+    for key in (REGION, ZONE):
+        if here[key] != there[key]:
+            return key, here[key], there[key]
+    return None
+
+
+def test_the_planted_placement_of_the_tight_one_keeps_its_limits_and_none_could_be_lower() -> None:
+    name = "tight-30.json.gz"
+    planted = json.loads(gzip.decompress((FOLDER / "tight-30.planted.json.gz").read_bytes()))["items"]
+    where = {item["metadata"]["name"]: item["target"]["name"] for item in planted}
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in of_kind(name, "Node")}
+    used: Counter[tuple[str, str, str]] = Counter()
+    for caller, called, dependency in calls(name):
+        far = [0]
+        for one, two in product(_members(name, caller), _members(name, called)):
+            link = _link(labels[where[one]], labels[where[two]])
+            if link is not None:
+                far.append(links(name)[link]["networkCost"])
+                used[link] += parse(dependency.get("minBandwidth", "0")) // NANO
+        assert max(far) == dependency["maxNetworkCost"]
+    capacities = {link: parse(entry["bandwidthCapacity"]) // NANO for link, entry in links(name).items()}
+    assert capacities == {link: max(used[link], 10**7) for link in capacities}

@@ -252,7 +252,7 @@ def test_who_costs_what_the_dearest_first(tmp_path: Path, capsys: Capture) -> No
     assert lines[0].split()[0] == "NAMESPACE"
     assert "3 of 2" in lines[1]
     assert asked(capsys, path, "--cost")["budget"] is None
-    (row,) = asked(capsys, path, "--namespace-budget", "terms=2", "-n", "dear", "--time-limit", "5")["items"][-1:]
+    (row,) = asked(capsys, path, "--namespace-budget", "terms=2", "-n", "dear", "--time-limit", "600")["items"][-1:]
     assert row["reason"]["code"] == "NamespaceBudget"
 
 

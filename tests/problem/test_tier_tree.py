@@ -41,6 +41,10 @@ def codes(instance: Instance) -> list[tuple[str, str]]:
     return [(finding.code, finding.object) for finding in instance.findings]
 
 
+def test_without_hyper_nodes_the_root_has_tier_1() -> None:
+    assert tree().topology.root_tier == 1
+
+
 def test_a_pattern_is_found_anywhere_in_the_name() -> None:
     nodes = (node("n1"), node("n10"), node("an1"), node("n2"))
     topology = tree(of("a", 1, ("Node", regex("n1"))), of("b", 1, ("Node", regex("^n2$"))), nodes=nodes).topology

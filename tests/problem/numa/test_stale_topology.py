@@ -101,6 +101,12 @@ TIMES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
+def test_what_was_bound_later_takes_the_lowest_zone_that_fits() -> None:
+    """Three cores in zone 0, then three in zone 1, one in zone 0; the pod bound before is in ``available`` already."""
+    pods = (bound("a", LATER), bound("b", LAST), bound("c", LAST, created=LAST, cpu=1), bound("d", BEFORE))
+    assert cores(topology(updated=(UPDATED,)), *pods) == [0, 1]
+
+
 @pytest.mark.parametrize("case", TIMES)
 def test_when_a_pod_was_bound(case: str) -> None:
     pod_says, expected = TIMES[case]
