@@ -69,26 +69,24 @@ class LoopMetrics:
         self._profile, self._sign = profile, time.monotonic()
         self._reasons = set[str]()
 
-        def counter(name: str, text: str, *labels: str) -> prometheus.Counter:
-            return prometheus.Counter(name, text, labels, registry=registry)
+        def counter(name: str, text: str, labels: str = "") -> prometheus.Counter:
+            return prometheus.Counter(name, text, labels.split(), registry=registry)
 
-        def gauge(name: str, text: str, *labels: str) -> prometheus.Gauge:
-            return prometheus.Gauge(name, text, labels, registry=registry)
+        def gauge(name: str, text: str, labels: str = "") -> prometheus.Gauge:
+            return prometheus.Gauge(name, text, labels.split(), registry=registry)
 
-        def histogram(name: str, text: str, *labels: str, buckets: Sequence[float]) -> prometheus.Histogram:
-            return prometheus.Histogram(name, text, labels, registry=registry, buckets=buckets)
+        def histogram(name: str, text: str, buckets: Sequence[float], labels: str = "") -> prometheus.Histogram:
+            return prometheus.Histogram(name, text, labels.split(), registry=registry, buckets=buckets)
 
         self._attempts = counter(
             "scheduler_schedule_attempts_total",
             "Pods that passes looked at, by outcome: scheduled, unschedulable, error.",
-            "result",
-            "profile",
+            "result profile",
         )
         self._group_attempts = counter(
             "scheduler_podgroup_schedule_attempts_total",
             "Groups with an object and waiting pods, by outcome of a pass: scheduled, unschedulable, error.",
-            "result",
-            "profile",
+            "result profile",
         )
         self._pending = gauge(
             "scheduler_pending_pods",
@@ -100,20 +98,17 @@ class LoopMetrics:
         )
         self._verdicts = counter("placer_verdicts_total", "Decisions by verdict.", "verdict")
         self._steps = histogram(
-            "placer_pass_step_seconds",
-            "Seconds of a step of a pass: snapshot, solve, bind, tell.",
-            "step",
-            buckets=_STEPS,
+            "placer_pass_step_seconds", "Seconds of a step of a pass: snapshot, solve, bind, tell.", _STEPS, "step"
         )
         self._age = histogram(
-            "placer_plan_age_seconds", "Seconds from the snapshot of a pass to its first binding.", buckets=_STEPS
+            "placer_plan_age_seconds", "Seconds from the snapshot of a pass to its first binding.", _STEPS
         )
         self._waits = histogram(
             "placer_pod_wait_seconds",
             "Seconds from the creation of a pod to its binding, by cause of the wait: placer, cluster (an "
             "earlier pass found a reason against it), unknown (first pass of a process).",
+            _WAITS,
             "cause",
-            buckets=_WAITS,
         )
         self._gap = gauge(
             "placer_objective_gap",
@@ -153,16 +148,13 @@ class LoopMetrics:
         self._requests = counter(
             "rest_client_requests_total",
             "Requests to the API server, by status (<error>: no answer came), method and host.",
-            "code",
-            "method",
-            "host",
+            "code method host",
         )
         self._answers = histogram(
             "rest_client_request_duration_seconds",
             "Seconds until an answer of the API server began.",
-            "verb",
-            "host",
-            buckets=_ANSWERS,
+            _ANSWERS,
+            "verb host",
         )
         self._now = {
             name: gauge(f"placer_{name}", text)

@@ -33,20 +33,17 @@ from placer.passes.cluster.planning.disruption_plan import (
 from placer.passes.cluster.planning.gang_outcome import GangState
 from placer.passes.cluster.planning.half_bound import in_turn as taking_turns
 from placer.passes.cluster.reading.client import server_time
-from placer.passes.cluster.reading.departures import Departures
 from placer.passes.cluster.reading.earlier_passes import RoomState
 from placer.passes.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod, shape
 from placer.passes.cluster.reading.snapshot import Identity
 from placer.passes.cluster.reading.watch import Watch, Watches
 from placer.passes.cluster.writing.breaker import patient
-from placer.passes.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
+from placer.passes.cluster.writing.making_room import Departures, evict_pods, evictions_refused, in_turn, nominate
 from placer.passes.cluster.writing.status_writer import write_evicted
 from placer.passes.scheduling_pass import (
     Pass,
     PassSession,
     ReadCluster,
-    add_up,
-    bind_also,
     bind_placement,
     end_pass,
     keep_record,
@@ -137,7 +134,7 @@ def make_plan(
     if placement.disturbs or (placement.lost and placement.bindings):
         _Plan(session, done, replace(read, instance=instance), result.instance, placement).carry_out()
     elif placement.bindings and not placement.wanted:
-        bind_also(session, done, read, placement)
+        bind_placement(session, done, read, placement)
     end_pass(session, done)
 
 
@@ -169,7 +166,7 @@ def _finished_earlier(session: PassSession, done: Pass, read: ReadCluster) -> Re
         gaining = {instance.pods[key].group for key in held.pods}
         alone = without(instance, {pod.key for pod in instance.pending if pod.group not in gaining})
         result = solve(alone, time_limit=_ELSEWHERE, workers=done.options.workers, seed=done.options.seed)
-        bind_also(session, done, read, result.placement or Placement())
+        bind_placement(session, done, read, result.placement or Placement())
     give_back(session, done)
     return read_cluster(session, done)
 
@@ -449,15 +446,12 @@ class _Plan:
             self.report.elsewhere = broken[0].message
             placement = self._elsewhere(instance, placement)
         has_room = not broken or self._ready(instance, placement, groups)
-        before = self.done.bound
         there = (each for each in placement.bindings if each.pod in read.instance.pods)  # and not wanted alone
         bind_placement(self.session, self.done, read, replace(placement, bindings=tuple(there)))
-        trouble = (
+        self._note_moved(step)
+        return (
             self._left(groups) if has_room else f"there is no room any more, now that all is gone: {broken[0].message}"
         )
-        self._note_moved(step)
-        add_up(self.done, before.plan, before.gangs)
-        return trouble
 
     def _left(self, groups: set[GroupKey]) -> str | None:
         for gang in self.done.bound.gangs:

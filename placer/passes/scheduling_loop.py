@@ -30,7 +30,7 @@ from placer.passes.cluster.reading.views import Rejection
 from placer.passes.cluster.writing.breaker import patient
 from placer.passes.cluster.writing.express_lane import Arrivals
 from placer.passes.cluster.writing.lease import LeaderElector
-from placer.passes.cluster.writing.teller import Teller
+from placer.passes.cluster.writing.status_writer import Teller
 from placer.passes.scheduling_pass import (
     LoopMemory,
     MakePass,

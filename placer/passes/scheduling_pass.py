@@ -56,17 +56,18 @@ from placer.passes.cluster.reading.gang_record import (
 from placer.passes.cluster.reading.guards import Guards, guarded
 from placer.passes.cluster.reading.reflectors import Reflectors
 from placer.passes.cluster.reading.rejections import (
+    RejectedSince,
     cooling_nodes,
     failed_pods,
     kept_off,
     not_bound,
     of_ours,
     remembered,
+    unanswered_after,
     unsteady,
     waiting_workloads,
 )
 from placer.passes.cluster.reading.snapshot import Snapshot, take
-from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.passes.cluster.reading.views import Rejection, WorkloadKey
 from placer.passes.cluster.writing.breaker import Breaker, patient
 from placer.passes.cluster.writing.cache_feed import CacheFeed
@@ -77,8 +78,7 @@ from placer.passes.cluster.writing.lease import LeaderElector, LeaseOptions, NoE
 from placer.passes.cluster.writing.making_room import EvictionOptions
 from placer.passes.cluster.writing.plan_execution import BindingOptions, execute_plan, why_refused
 from placer.passes.cluster.writing.rolling_back import roll_back_in_turn
-from placer.passes.cluster.writing.status_writer import StatusOptions, StatusReport, status_news, write_news
-from placer.passes.cluster.writing.teller import Teller
+from placer.passes.cluster.writing.status_writer import StatusOptions, StatusReport, Teller, status_news, write_news
 from placer.passes.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.passes.saved_passes import SavedPasses
 from placer.problem import GroupKey, Instance, Key
@@ -96,8 +96,6 @@ __all__ = [
     "PassReport",
     "PassSession",
     "ReadCluster",
-    "add_up",
-    "bind_also",
     "bind_placement",
     "end_pass",
     "keep_record",
@@ -390,7 +388,7 @@ def place_moved(session: PassSession, done: Pass, read: ReadCluster) -> None:
     placement = admitted(read.instance, [{key: node for unit in units for key, node in unit.items()}])
     placement = placement or admitted(read.instance, units[:_ONE_BY_ONE])
     if placement is not None:
-        bind_also(session, done, read, placement)
+        bind_placement(session, done, read, placement)
 
 
 def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
@@ -404,7 +402,11 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
 
 
 def bind_placement(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
-    """Bind a placement without disruption in the cluster as it was read last, and write the status."""
+    """Bind a placement without disruption in the cluster as it was read last, and write the status.
+
+    The outcome of earlier bindings is kept.
+    """
+    before = done.bound
     with CacheFeed(session.client) as feed:
         feed.open(read.snapshot)
         feed.fill(read.cache)
@@ -414,12 +416,6 @@ def bind_placement(session: PassSession, done: Pass, read: ReadCluster, placemen
             _bind(session, done, read)
         if done.elector.lost is None:
             _write_status(session, done)
-
-
-def bind_also(session: PassSession, done: Pass, read: ReadCluster, placement: Placement) -> None:
-    """Bind as :func:`bind_placement`, and keep the outcome of earlier bindings."""
-    before = done.bound
-    bind_placement(session, done, read, placement)
     add_up(done, before.plan, before.gangs)
 
 

@@ -8,11 +8,10 @@ from placer.problem.pod_states import HOLD_GATE
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS
 from tests.cluster.passes import bound, gang
-from tests.cluster.things import live_pod
 from tests.support import Document
 from tests.waiting import wait_until
 
-__all__ = ["GATES", "all_bound", "gated", "held", "held_gang", "loose", "only_nodes", "read", "scheduled"]
+__all__ = ["GATES", "all_bound", "gated", "held", "held_gang", "only_nodes", "read", "scheduled"]
 
 GATES = ("--enforce", "gates")
 
@@ -55,11 +54,6 @@ def all_bound(cluster: Api, *names: str) -> dict[str, str]:
     """Wait until pods have a node; which."""
     wait_until(lambda: set(names) <= bound(cluster).keys(), f"{', '.join(names)} bound")
     return {name: bound(cluster)[name] for name in names}
-
-
-def loose(name: str, **options: Any) -> Document:
-    """A pod of kube-scheduler that no gate holds."""
-    return live_pod(name, scheduler="default-scheduler", **options)
 
 
 def scheduled(cluster: Api, name: str) -> dict[str, Any]:

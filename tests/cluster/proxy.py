@@ -8,7 +8,7 @@ import ssl
 import sys
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -79,7 +79,6 @@ class Proxy:
         self.rule: Rule = lambda _method, _path, _times: None
         self.url = ""
         self.asked: Counter[tuple[str, str]] = Counter()
-        self.users: dict[tuple[str, str], list[str]] = defaultdict(list)  #: what each said of who asks, in turn
         self.done: Counter[tuple[str, str]] = Counter()  #: what the server said 2xx to
         self.reached: Counter[tuple[str, str]] = Counter()  #: what the server got, whatever it answered
         self.bound: Counter[str] = Counter()  #: uid of a pod to how often the server bound it
@@ -109,7 +108,6 @@ class Proxy:
         body = handler.rfile.read(length) if length else None
         with self._lock:
             self.asked[method, path] += 1
-            self.users[method, path].append(handler.headers.get("Authorization") or "")
             times = self.asked[method, path]
         spoil = self.rule(method, path, times)  # it may wait for what another request does
         if spoil is not None and spoil.is_answered_here:

@@ -7,30 +7,15 @@ import pytest
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
-from tests.cluster.passes import bound, overfull
+from tests.cluster.passes import bound
 from tests.cluster.proxy import Proxy, Spoil
-from tests.support import node
+from tests.cluster.things import live_pod
+from tests.support import node, pod_group, policy
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
 EVICT = {"evict": "lower-priority"}
 GAINING = {"train-0", "train-1"}
-
-
-def test_who_says_that_room_is_held_for_it_gets_none(cluster: Api, run: Run) -> None:
-    """Annotations, labels and names like our own, and a nomination, which its owner may not even write."""
-    controllers = Controllers(cluster, full(cluster))
-    notes = {"placer.dev/room": "n0", "placer.dev/made-by": "placer"}
-    thief = owned("moved-1", "thief", "low", cpu=4, annotations=notes, labels=notes)
-    cluster.create({**thief, "status": {"nominatedNodeName": "n0"}})
-    allowed(cluster, **EVICT)
-    with controllers.running():
-        done = run()
-        assert sorted(done["disruption"]["evicted"]) == ["default/eval0-0", "default/eval0-1"]
-        assert (done["disruption"]["trouble"], done["reserved"]) == (None, 0)
-        run()
-    assert bound(cluster).keys() == {*GAINING, "eval1-0", "filler"}
-    assert overfull(cluster) == []
 
 
 def test_a_finalizer_that_never_goes_holds_no_room_once_the_pod_has_ended(cluster: Api, run: Run, proxy: Proxy) -> None:
@@ -75,3 +60,20 @@ def test_who_makes_its_cheapest_pod_one_that_nobody_can_evict_keeps_nobody_from_
     with Controllers(cluster, running).running():
         assert run()["disruption"]["evicted"] == ["default/fair"]
     assert bound(cluster) == {"cheap": "n0", "train": "n1"}
+
+
+def test_a_pod_group_is_no_more_urgent_than_its_pods(cluster: Api, run: Run) -> None:
+    """Nothing that runs goes for the class of a PodGroup, unless an operator lets the class decide."""
+    running = [owned(f"eval-{at}", f"eval-{at}", "low", "n0", cpu=4) for at in range(2)]
+    cluster.create(priority_class("low", 10), priority_class("high", 1_000))
+    cluster.create(node("n0", cpu=8), node("n1", cpu=4), *running)
+    cluster.create(*(pod_group(name, minMember=1, priorityClassName="high") for name in ("a-rush", "b-rush")))
+    cluster.create(*(live_pod(f"{name}-0", group=name, cpu=4) for name in ("a-rush", "b-rush")))
+    (made, _) = cluster.create(policy(disruption={"evict": "lower-priority"}), owned("fair", "fair", "low", cpu=4))
+    with Controllers(cluster, []).running():
+        done = run()
+        assert done["disruption"] is None
+        assert bound(cluster) == {"eval-0": "n0", "eval-1": "n0", "fair": "n1"}
+        assert done["findings"]["PriorityAboveItsPods"] == 2
+        cluster.patch(cluster.path(made), {"spec": {"groupPriority": "class"}})
+        assert run()["disruption"]["evicted"]

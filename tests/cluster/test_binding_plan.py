@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.passes.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
+from placer.passes.cluster.planning.binding_plan import BindingPlan, PlannedBinding, plan_bindings
 from placer.passes.cluster.reading.snapshot import Identity
 from placer.problem import GroupKey, Instance, Key, Policy
 from placer.problem.numa import TopologyManager
@@ -40,8 +40,11 @@ def uids(instance: Instance) -> dict[Key, Identity]:
 
 def shown(found: BindingPlan) -> list[str]:
     """Batches as words: pods in order, ``-`` before one that waits for the server, ``=`` for the kubelet."""
-    marks = {WaitFor.NOTHING: "", WaitFor.BINDING: "-", WaitFor.ADMISSION: "="}
-    return [" ".join(f"{marks[each.wait]}{each.pod.name}" for each in batch.bindings) for batch in found.batches]
+
+    def mark(each: PlannedBinding) -> str:
+        return "=" if each.admitted else "" if each.after is None else "-"
+
+    return [" ".join(f"{mark(each)}{each.pod.name}" for each in batch.bindings) for batch in found.batches]
 
 
 def names(gangs: Iterable[GroupKey]) -> list[str]:
@@ -262,7 +265,7 @@ def test_carried_out_in_its_order_a_plan_is_the_placement(name: str) -> None:
         assert {instance.pods[each.pod].group for each in batch.bindings} == set(batch.gangs)
     places = {each.pod: place for place, each in enumerate(binds)}
     for each in binds:
-        assert (each.after is None) == (each.wait is WaitFor.NOTHING)
+        assert each.after is not None or not each.admitted
         if each.after is not None:
             assert places[each.after] < places[each.pod]
             assert result.placement.node_of[each.after] == each.node

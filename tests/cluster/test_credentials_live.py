@@ -1,9 +1,8 @@
-"""Tokens that a real API server takes no more: in a loop, its watches and its Lease, and in the middle of a pass."""
+"""A token that a real API server takes no more: in a loop, its watches and its Lease."""
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import pytest
 
 from placer.passes.cluster import Client
 from tests.cluster.api import Api, Refused
-from tests.cluster.faults import PODS
 from tests.cluster.loops import looping
-from tests.cluster.passes import Passes, gang
-from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.passes import gang
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
 from tests.support import node
@@ -131,39 +128,3 @@ def test_a_loop_goes_on_with_the_next_token_as_if_nothing_had_happened(
     assert loop.reasons == []
     lease = cluster.get("/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer")
     assert "holderIdentity" not in lease["spec"]  # it was given back, which the old token could not
-
-
-@pytest.mark.parametrize(
-    ("method", "end"),
-    [
-        ("POST", "train-3/binding"),
-        ("PUT", "/leases/placer"),
-        ("GET", "/api/v1/pods?watch"),
-    ],
-)
-def test_a_pass_in_which_a_token_ends_is_none_that_anybody_hears_of(
-    method: str, end: str, cluster: Api, tokens: Tokens, source: _File, passes: Passes, proxy: Proxy
-) -> None:
-    """From one request on the server refuses the old token; the file has the new one."""
-    cluster.create(node("n1", cpu=8), *gang("train", 4), live_pod("waits", cpu=100))
-    old, new = tokens.issue(), tokens.issue()
-    passes.config = source.kubeconfig(proxy.url)
-    source.give(old)
-    ended = threading.Event()
-
-    def rule(asked: str, path: str, times: int) -> Spoil | None:
-        if not ended.is_set() and (asked == method and path.endswith(end)):
-            source.give(new)
-            ended.set()
-        refused = ended.is_set() and proxy.users[asked, path][times - 1] == f"Bearer {old}"
-        return Spoil(401, text='{"message": "Unauthorized"}') if refused else None
-
-    proxy.rule = rule
-    told = passes()
-    assert ended.is_set()
-    assert (told["bound"], told["incomplete"], told["told"]["troubles"]) == (4, [], [])
-    assert proxy.bindings() == {f"train-{number}": 1 for number in range(4)}
-    (where,) = (path for asked, path in proxy.users if asked == method and path.endswith(end))
-    assert proxy.users[method, where][:2] == [f"Bearer {old}", f"Bearer {new}"]
-    assert proxy.done[method, where] >= 1
-    assert cluster.get(f"{PODS}/waits")["status"]["conditions"][0]["reason"] == "Unschedulable"

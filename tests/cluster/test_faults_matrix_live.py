@@ -32,8 +32,8 @@ SHORT = {
     "placer.passes.cluster.writing.plan_execution._EVENTS": 3.0,
     "placer.passes.cluster.reading.watch._EVERY": 0.3,
     "placer.passes.cluster.reading.watch._LISTING": 2.0,
-    "placer.passes.cluster.reading.unanswered._SECONDS": 1.0,
-    "placer.passes.cluster.reading.unanswered._SILENT": 0.5,
+    "placer.passes.cluster.reading.rejections._SECONDS": 1.0,
+    "placer.passes.cluster.reading.rejections._SILENT": 0.5,
     "placer.passes.cluster.writing.breaker._REFUSED": 0.5,
     "placer.passes.cluster.writing.breaker._WAITING": 3.0,
 }

@@ -9,7 +9,7 @@ import pytest
 from placer.passes.cluster import Client
 from placer.passes.cluster.reading.client import Response, Unanswered
 from tests.cluster.api import Api, Refused
-from tests.cluster.faults import PODS, half_bound, refusing
+from tests.cluster.faults import half_bound
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
@@ -41,24 +41,6 @@ def test_every_answer_spoilt_once_and_all_are_bound_once(cluster: Api, passes: P
     assert len(bound(cluster)) == 40
     assert proxy.bindings() == {f"train-{number}": 1 for number in range(40)}
     assert overfull(cluster) == []
-
-
-def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
-    cluster: Api, passes: Passes, proxy: Proxy
-) -> None:
-    cluster.create(node("n1"), *gang("train", 4))
-    proxy.rule = refusing("train-3")
-    told = passes(code=6)
-    (found,) = half_bound(told).values()
-    assert (found["bound"], found["missing"]) == (3, {"default/train-3": "403 spoilt"})
-    assert set(bound(cluster)) == {"train-0", "train-1", "train-2"}
-    assert proxy.asked["POST", f"{PODS}/train-3/binding"] == 1  # what is not allowed is not tried again
-    again = passes(code=6)
-    assert (again["unfinished"], again["bound"]) == (["PodGroup default/train"], 0)
-    proxy.rule = lambda *_: None
-    assert passes()["bound"] == 1
-    assert len(bound(cluster)) == 4
-    assert passes()["unfinished"] == []
 
 
 @pytest.mark.parametrize("fenced", [True, False])

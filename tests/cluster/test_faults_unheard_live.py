@@ -72,22 +72,6 @@ def test_what_a_silent_watch_kept_back_is_asked_for(
     assert overfull(cluster) == []
 
 
-def test_where_nothing_can_be_heard_nothing_is_bound(
-    cluster: Api, passes: Passes, proxy: Proxy, impatient: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.create(node("n1"), *gang("train", 2))
-
-    def work() -> None:
-        proxy.rule = lambda method, path, _times: Spoil(503) if method == "GET" and "/pods" in path else None
-
-    monkeypatch.setattr("placer.passes.cluster.reading.client._FIRST_WAIT", 0.01)
-    before_plan(monkeypatch, work)
-    told = passes("--gang-grace", "1", code=None)
-    assert "/api/v1/pods cannot be watched" in told["left"]["PodGroup default/train"]
-    proxy.rule = lambda *_: None
-    assert bound(cluster) == {}
-
-
 def test_bindings_that_nothing_shows_are_told(
     cluster: Api, passes: Passes, proxy: Proxy, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,17 +115,6 @@ def without_hyper_nodes(api: Api) -> Iterator[dict[str, Any]]:
     api.wait_for(found, served=False)
     api.call("POST", DEFINITION.rpartition("/")[0], found)
     api.wait_for(found, served=True)
-
-
-def test_limits_of_tiers_wait_where_there_is_no_tree_to_read(
-    passes: Passes, without_hyper_nodes: dict[str, Any], cluster: Api
-) -> None:
-    cluster.create(node("n1"), node("n2"), *gang("hard", 2, tier=1, cpu=5), *gang("fine", 2, cpu=1))
-    told = passes()
-    assert bound(cluster).keys() == {"fine-0", "fine-1"}
-    assert told["findings"]["Unreadable"] == 1
-    conditions = cluster.get("/api/v1/namespaces/default/pods/hard-0")["status"]["conditions"]
-    assert [each["message"] for each in conditions] == ["InvalidGroup: no HyperNode can be read"]
 
 
 def test_a_tree_in_a_version_that_is_not_read_is_no_tree(

@@ -13,13 +13,13 @@ from placer.passes.cluster.reading.client import Client, Response
 from tests.cluster.api import Api
 from tests.cluster.controllers import priority_class
 from tests.cluster.faults import PODS, steal
-from tests.cluster.held import GATES, all_bound, gated, held, held_gang, loose, only_nodes, read, scheduled
+from tests.cluster.held import GATES, all_bound, gated, held, held_gang, only_nodes, read, scheduled
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.test_upstream_gangs_live import conditions, members
 from tests.cluster.things import live_pod
 from tests.problem.test_upstream_gangs import gang as upstream_gang
 from tests.problem.test_upstream_gangs import upstream
-from tests.support import Document, node, pod_group
+from tests.support import Document, node
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
@@ -222,59 +222,3 @@ def test_what_is_bound_in_time_is_not_taken_back(cluster: Api, passes: Passes, m
 
 
 # ---------------------------------------------------------------------------------------------------- tenants' attempts
-
-
-def test_a_tenant_who_names_a_node_himself_gains_nothing(cluster: Api, passes: Passes) -> None:
-    """Without a gate, pinned to a node as placer does it, with its annotations, and even nominated by its author: no
-    priority, no gang that comes first, no pod deleted. What is nominated holds its room, as it does for any scheduler.
-    """
-    fields = [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
-    mimicking = loose("tenant-0", spec={"affinity": {"nodeAffinity": required}}, group="tenant", cpu=4)
-    mimicking["metadata"]["annotations"]["placer.dev/released"] = "n1"
-    mimicking["status"] = {"phase": "Pending"}
-    cluster.create(node("n1", cpu=4), node("n2", cpu=4), pod_group("tenant", minMember=2))
-    cluster.call("POST", PODS, {**mimicking, "status": {"nominatedNodeName": "n1"}})
-    assert "nominatedNodeName" not in read(cluster, "tenant-0")["status"]  # nobody makes a pod with a status
-    cluster.create(held(live_pod("tenant-1", group="tenant", cpu=4)), *gang("ours", 2, cpu=4))
-    told = passes(*GATES)
-    assert (told["bound"], told["released"], told["unfinished"]) == (2, 0, [])
-    assert bound(cluster).keys() == {"ours-0", "ours-1"}
-    told = _after_patience(passes)
-    assert told["gangs"]["rolledBack"] == 0
-    assert read(cluster, "tenant-0")["spec"]["affinity"]
-
-
-@pytest.mark.parametrize("other", [False, True])
-def test_who_takes_the_gate_away_himself_has_no_place(other: bool, cluster: Api, passes: Passes) -> None:
-    """The pods of a gang cannot be released; their owner then takes a gate away, and names the node that placer had
-    chosen, or another: his gang comes no earlier for it.
-    """
-    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *held_gang("train", 2, cpu=4))
-    with pytest.MonkeyPatch.context() as patch:
-        chosen = _refuse_releases(patch)
-        told = passes(*GATES)
-    assert (told["released"], gated(cluster)) == (0, {"train-0", "train-1"})
-    (where,) = {"n1", "n2"} - {chosen["train-0"]} if other else {chosen["train-0"]}
-    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [where]}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    cluster.patch(f"{PODS}/train-0", {"spec": {"schedulingGates": None, "affinity": {"nodeAffinity": required}}})
-    cluster.create(*gang("ours", 2, cpu=4))
-    told = passes(*GATES)
-    assert (told["bound"], told["unfinished"], bound(cluster).keys()) == (2, [], {"ours-0", "ours-1"})
-
-
-def _refuse_releases(patch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Have the server refuse what takes a gate away; pods to the nodes for which they were nominated."""
-    really, nominated = Client.send, dict[str, str]()
-
-    def send(self: Client, method: str, path: str, body: Any = None, **options: Any) -> Response:
-        if method == "PATCH" and path.startswith(PODS):
-            if not path.endswith("/status"):
-                return Response(403, b'{"message": "no"}')
-            if body["status"].get("nominatedNodeName"):
-                nominated[path.split("/")[-2]] = body["status"]["nominatedNodeName"]
-        return really(self, method, path, body, **options)
-
-    patch.setattr(Client, "send", send)
-    return nominated

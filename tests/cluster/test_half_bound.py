@@ -93,14 +93,6 @@ def test_a_record_comes_back_as_it_was_written() -> None:
     assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs(gangs, "4", {}, disruption)
 
 
-def test_none_at_all_is_empty() -> None:
-    class Server:
-        def get(self, *_: object) -> Response:
-            return Response(404, b"{}")
-
-    assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs()
-
-
 class Ledger:
     """A ConfigMap that is written to, with answers that come first; what is there, and is read."""
 
@@ -116,11 +108,6 @@ class Ledger:
     def send(self, method: str, *_: object, **__: object) -> Response:
         self.asked.append(method)
         return self.answers.pop(0)
-
-
-def test_what_is_recorded_already_is_not_written() -> None:
-    before = RecordedGangs({key("a"): GangRecord(NOW)}, "3")
-    assert write_record(Ledger(), "placer", "placer-gangs", before, {key("a"): GangRecord(NOW)}) is before
 
 
 def test_a_conflict_is_read_again_and_a_refusal_is_an_error() -> None:
@@ -279,12 +266,6 @@ def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_r
         "the record of gangs under way has no room for 6 gangs of namespace attack that are half-bound or were rolled"
         " back: they count as any other"
     ]
-
-
-def test_a_gang_that_is_rolled_back_and_begun_again_is_still_known_to_have_been() -> None:
-    made = world(*gang("y", 3))
-    before = {key("y"): GangRecord(NOW - timedelta(hours=1), rolled_back=3)}
-    assert recorded_before(made.instance, plan(made), before, {}, NOW).gangs[key("y")].rolled_back == 3
 
 
 def test_the_most_urgent_gang_is_recorded_whatever_the_share_of_its_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,11 @@ import pytest
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
-from tests.cluster.controllers import priority_class
 from tests.cluster.faults import PODS, half_bound, refusing, steal
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
-from tests.support import Document, node
+from tests.support import node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
@@ -47,11 +46,6 @@ def terminating(cluster: Api) -> set[str]:
     for name in found:
         cluster.delete(f"{PODS}/{name}")
     return found
-
-
-def urgent(name: str, **amounts: Any) -> Document:
-    found = live_pod(name, **amounts)
-    return {**found, "spec": {**found["spec"], "priorityClassName": "high"}}
 
 
 def reasons(cluster: Api) -> list[str]:
@@ -102,19 +96,6 @@ def test_what_earlier_passes_bound_goes_too(cluster: Api, passes: Passes, proxy:
     assert (told["bound"], told["gangs"]["rolledBack"]) == (0, 1)
     assert terminating(cluster) == {"train-0", "train-1", "train-2"}
     assert set(bound(cluster)) == {"lone"}
-
-
-def test_what_placer_bound_itself_comes_before_every_priority(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    cluster.create(node("n1"), *gang("half", 2, cpu=4))
-    proxy.rule = refusing("half-1")
-    passes(code=6)
-    proxy.rule = lambda *_: None
-    cluster.create(priority_class("high", 1_000_000))
-    cluster.create(urgent("urgent", cpu=4))
-    told = passes()
-    assert told["unfinished"] == ["PodGroup default/half"]
-    assert set(bound(cluster)) == {"half-0", "half-1"}
-    assert dict(recorded(cluster).gangs) == {}
 
 
 def test_nor_of_one_that_was_completed_between_the_last_look_and_the_deletion(

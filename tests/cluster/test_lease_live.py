@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from placer.passes.cluster import Client
-from placer.passes.cluster.writing.lease import LeaderElector, LeaseOptions
+from placer.passes.cluster.writing.lease import PAUSED, LeaderElector, LeaseOptions
 from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.faults import at_first_binding, at_first_binding_change_lease
@@ -57,34 +56,10 @@ def test_without_it_nothing_is_decided_and_it_is_said_who_has_it(
     with other(control_plane).leading():
         told = passes(code=0)
         assert (told["leader"], told["pending"], told["bound"]) == ("other", None, 0)
+        assert passes.err == f"placer: nothing was decided: {FAST} is held by other\n"
         assert passes("--dry-run")["bindings"] == {"default/a": "n1"}  # looking needs none
     assert bound(cluster) == {}
     assert passes()["bound"] == 1
-
-
-def test_it_is_told_in_words_too(
-    cluster: Api,
-    control_plane: ControlPlane,
-    passes: Passes,
-    fast: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from placer.cli import main
-
-    with other(control_plane).leading():
-        assert main(["run", "--kubeconfig", str(control_plane.kubeconfig())]) == 0
-    assert capsys.readouterr().err == f"placer: nothing was decided: {FAST} is held by other\n"
-
-
-def test_of_a_holder_that_was_killed_it_is_taken_over(
-    cluster: Api, passes: Passes, control_plane: ControlPlane, fast: None
-) -> None:
-    cluster.create(node("n1"), live_pod("a", cpu=1))
-    other(control_plane, options=replace(FAST, duration=2))  # never renewed, never released
-    told = passes()
-    assert told["bound"] == 1
-    assert told["seconds"]["lease"] >= 2
 
 
 def test_lost_in_the_middle_nothing_more_is_bound(
@@ -102,22 +77,6 @@ def test_lost_in_the_middle_nothing_more_is_bound(
     assert cluster.get(f"{LEASES}/placer")["spec"]["holderIdentity"] == "thief"  # what is another's is not released
 
 
-def test_a_leader_that_stood_still_binds_nothing_once_its_lease_has_lapsed(
-    cluster: Api, passes: Passes, fast: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its machine sleeps when the first binding goes out; only the clock tells it, and no answer of the server."""
-    slept, really = threading.Event(), LeaderElector.left.fget
-    assert really is not None
-    monkeypatch.setattr(LeaderElector, "left", property(lambda self: -20.0 if slept.is_set() else really(self)))
-    at_first_binding(monkeypatch, lambda _: slept.set())
-    cluster.create(node("n1", pods=200, cpu=200), *gang("a", 8))
-    passes("--bind-workers", "1", code=6)
-    assert len(bound(cluster)) == 1
-    slept.clear()
-    passes()
-    assert len(bound(cluster)) == 8
-
-
 def test_the_right_to_it_is_that_of_one_lease_in_our_namespace(deployed: Deployed) -> None:
     deployed.apply("base")
     placer = deployed.as_account("placer")
@@ -128,3 +87,23 @@ def test_the_right_to_it_is_that_of_one_lease_in_our_namespace(deployed: Deploye
     assert refused(placer.call, "DELETE", f"{LEASES}/placer") == 403
     assert refused(placer.get, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler") == 403
     assert refused(placer.get, f"{LEASES}/other") == 403
+
+
+def pause(cluster: Api, why: str | None = "the fabric is upgraded") -> None:
+    """As ``kubectl annotate lease`` does it; None: go on."""
+    cluster.patch(f"{LEASES}/placer", {"metadata": {"annotations": {PAUSED: why}}})
+
+
+def test_a_pause_before_a_pass_leaves_everything_as_it_is(cluster: Api, passes: Passes) -> None:
+    passes()  # makes the Lease
+    pause(cluster)
+    cluster.create(node("n1"), live_pod("a", cpu=1))
+    told = passes(code=0)
+    assert told["paused"] == f"{LeaseOptions()} is annotated {PAUSED}: the fabric is upgraded"
+    assert (told["pending"], told["bound"]) == (None, 0)
+    assert bound(cluster) == {}
+    assert "holderIdentity" not in cluster.get(f"{LEASES}/placer")["spec"]
+    assert passes("--dry-run")["bindings"] == {"default/a": "n1"}  # looking goes on
+    pause(cluster, None)
+    again = passes()
+    assert (again["bound"], again["paused"]) == (1, None)

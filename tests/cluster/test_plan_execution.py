@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 from placer.passes.cluster.reading.client import Response, Unanswered
@@ -94,23 +94,14 @@ class World:
         self.cache = self.server.cache = SchedulerCache(taken, self.instance)
         self.stop = threading.Event()
 
-    def batch(self, *gangs: str, wait: WaitFor = WaitFor.NOTHING, after: str | None = None) -> Batch:
-        """Gangs bound together, in a line where there is something to wait for; ``after``: whom the first waits for."""
+    def batch(self, *gangs: str, line: bool = False, admitted: bool = False, after: str | None = None) -> Batch:
+        """Gangs bound together, in a line where that is wanted; ``after``: whom the first waits for."""
         names = [name for name in self.server.documents if name.rpartition("-")[0] in gangs]
         binds = []
-        before = after
-        for name in names:
-            line = wait is not WaitFor.NOTHING and before is not None
-            binds.append(
-                PlannedBinding(
-                    Key("default", name),
-                    f"uid-{name}",
-                    "n1",
-                    wait=wait if line else WaitFor.NOTHING,
-                    after=Key("default", before) if line and before is not None else None,
-                )
-            )
-            before = name
+        for name, before in zip(names, [after, *names], strict=False):
+            last = Key("default", before) if (line or admitted) and before is not None else None
+            waits = {"after": last, "admitted": admitted and last is not None}
+            binds.append(PlannedBinding(Key("default", name), f"uid-{name}", "n1", **waits))
         return Batch(tuple(GroupKey("scheduling.volcano.sh", "default", each) for each in gangs), tuple(binds))
 
     def alone(self, name: str) -> Batch:
@@ -151,7 +142,7 @@ def test_gangs_go_out_whole_and_in_order() -> None:
 
 def test_pods_of_a_line_go_one_after_another() -> None:
     world = World(a=5)
-    world.carry_out(world.batch("a", wait=WaitFor.BINDING))
+    world.carry_out(world.batch("a", line=True))
     assert world.server.order == [f"a-{number}" for number in range(5)]
 
 
@@ -164,14 +155,14 @@ def test_the_next_waits_for_the_kubelet() -> None:
         world.server.show(name, "n1", phase="Running")
 
     world.server.after = lambda name: threading.Timer(0.05, admit, [name]).start()
-    assert states(world.carry_out(world.batch("a", wait=WaitFor.ADMISSION))) == [("a", GangState.BOUND, 3)]
+    assert states(world.carry_out(world.batch("a", admitted=True))) == [("a", GangState.BOUND, 3)]
     assert seen[:2] == [["a-0"], ["a-0", "a-1"]]  # none went before the answer to the one before
 
 
 def test_a_kubelet_that_rejects_ends_the_line() -> None:
     world = World(a=3)
     world.server.after = lambda name: world.server.show(name, "n1", phase="Failed", reason="TopologyAffinityError")
-    (found,) = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION))
+    (found,) = world.carry_out(world.batch("a", admitted=True))
     assert found.state is GangState.LEFT
     assert found.missing == {
         Key("default", "a-0"): "the kubelet of Node n1 rejected it (TopologyAffinityError)",
@@ -183,7 +174,7 @@ def test_a_kubelet_that_rejects_ends_the_line() -> None:
 
 def test_a_kubelet_that_says_nothing_costs_the_grace() -> None:
     world = World(a=2)
-    (found,) = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION))
+    (found,) = world.carry_out(world.batch("a", admitted=True))
     assert (found.state, len(found.bound)) == (GangState.HALF_BOUND, 1)
     assert found.missing == {
         Key("default", "a-1"): "the kubelet of Node n1 has not answered to Pod default/a-0 before it in time"
@@ -193,7 +184,7 @@ def test_a_kubelet_that_says_nothing_costs_the_grace() -> None:
 def test_a_gang_behind_one_that_was_not_bound_is_left() -> None:
     world = World(a=1, b=1)
     world.server.refused = {"a-0": 403}
-    found = world.carry_out(world.batch("a"), world.batch("b", wait=WaitFor.BINDING, after="a-0"))
+    found = world.carry_out(world.batch("a"), world.batch("b", line=True, after="a-0"))
     assert states(found) == [("a", GangState.LEFT, 0), ("b", GangState.LEFT, 0)]
     assert world.server.order == []
 
@@ -341,5 +332,5 @@ def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch
 
 def test_a_dry_run_does_not_wait_for_kubelets() -> None:
     world = World(a=3)
-    found = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION), settings=BindingOptions(grace=5.0, dry_run=True))
+    found = world.carry_out(world.batch("a", admitted=True), settings=BindingOptions(grace=5.0, dry_run=True))
     assert states(found) == [("a", GangState.BOUND, 3)]

@@ -13,7 +13,7 @@ import pytest
 
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.kube.manifests import Text, split, validate
-from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.planning.half_bound import (
     next_to_go,
@@ -316,11 +316,11 @@ def test_a_pod_that_is_aligned_waits_until_the_one_before_is_bound() -> None:
     work = _Execution(breaker, cache, instance, BindingOptions(), *nobody)  # type: ignore[arg-type]  # see above
     first, second = (
         held("train-0", "n0"),
-        replace(held("train-1", "n0"), wait=WaitFor.BINDING, after=keys("train-0")[0]),
+        replace(held("train-1", "n0"), after=keys("train-0")[0]),
     )
     cache.assume([first])
     work._results[first.pod] = (first, BindingState.BOUND)
-    assert not work._is_enough(second.wait, first)
+    assert not work._is_enough(second, first)
     cache.pod_happened("MODIFIED", event(theirs("train-0", only="n0"), "n0"))
-    assert work._is_enough(second.wait, first)
-    assert not work._is_enough(WaitFor.ADMISSION, first)
+    assert work._is_enough(second, first)
+    assert not work._is_enough(replace(second, admitted=True), first)

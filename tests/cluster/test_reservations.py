@@ -10,7 +10,7 @@ import pytest
 
 from placer.passes.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.passes.cluster.reading.earlier_passes import instance_in
-from placer.passes.cluster.reading.gang_record import RecordedDisruption, Reservation, ReservedPod, _disruption, packed
+from placer.passes.cluster.reading.gang_record import Reservation, ReservedPod
 from placer.problem import Instance, Key, PodState
 from tests.cluster.snapshots import kept, snapshot_of
 from tests.support import Document, node, pod
@@ -104,8 +104,3 @@ def test_a_pod_on_its_way_out_has_its_new_room_held() -> None:
     going = web("a", "n0", at=NOW - timedelta(hours=1))
     going["metadata"]["deletionTimestamp"] = f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
     assert holding(looked(going, room=reserved("a"))[0]) == ["n1"]
-
-
-def test_what_is_recorded_is_read_again() -> None:
-    recorded = RecordedDisruption(None, ((NOW, 2),), (reserved("a", "b"), reserved("c")))
-    assert _disruption(packed({}, {}, recorded)) == recorded

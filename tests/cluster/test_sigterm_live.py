@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,7 +19,10 @@ from tests.cluster.api import Api
 from tests.cluster.faults import half_bound
 from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
 from tests.support import node
+from tests.waiting import started
 
 
 def stopped_at(pod: str, then: Spoil | None) -> Callable[[str, str, int], Spoil | None]:
@@ -70,3 +76,15 @@ def test_sigterm_before_anything_is_bound_binds_nothing(
     told = passes()
     assert (told["interrupted"], told["bound"]) == (True, 0)
     assert bound(cluster) == {}
+
+
+def test_sigterm_after_its_line_leaves_a_pass_its_exit_code(cluster: Api, control_plane: ControlPlane) -> None:
+    cluster.create(node("n1", cpu=8), live_pod("p", cpu=1))
+    with started([sys.executable, "-m", "placer", "run", "--kubeconfig", str(control_plane.kubeconfig())]) as running:
+        assert running.stdout is not None
+        assert '"bound": 1' in running.stdout.readline()
+        while running.poll() is None:  # at each moment of its end
+            running.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(0.01)
+    assert running.returncode == 0

@@ -146,30 +146,5 @@ def test_the_summary_counts(busy: Api, control_plane: ControlPlane, tmp_path: Pa
     assert capsys.readouterr().out.startswith(f"{path}: nodes 4, noderesourcetopologies.topology.node.k8s.io 4, ")
 
 
-def test_a_pod_of_the_cluster_sees_what_its_rights_allow(
-    cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A service account without rights: the message names what it may not list; exit code 6."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "default"}}
-    cluster.create(account)
-    path = "/api/v1/namespaces/default/serviceaccounts/nobody"
-    try:
-        token = cluster.call("POST", f"{path}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
-        config = control_plane.kubeconfig("nobody", token)
-        assert main(["snapshot", "--kubeconfig", str(config)]) == 6
-    finally:
-        cluster.delete(path)
-    told = capsys.readouterr().err
-    assert "/api/v1/pods: not allowed (403 " in told
-    assert "system:serviceaccount:default:nobody" in told
-
-
-def test_an_unknown_token_is_told(
-    cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig("bad", "wrong"))]) == 6
-    assert "the server does not know who we are (401 Unauthorized)" in capsys.readouterr().err
-
-
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     assert main(["snapshot", "--kubeconfig", "/nowhere", "-o", str(tmp_path / "s.txt")]) == 2

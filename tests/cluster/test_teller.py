@@ -15,8 +15,7 @@ from placer.passes.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.writing import status_writer
 from placer.passes.cluster.writing.pod_group_status import PodGroupStatus
-from placer.passes.cluster.writing.status_writer import StatusNews, StatusOptions, status_news
-from placer.passes.cluster.writing.teller import Teller
+from placer.passes.cluster.writing.status_writer import StatusNews, StatusOptions, Teller, status_news
 from placer.problem import GroupKey, Key
 from tests.cluster.test_any_object import PODS
 from tests.cluster.test_status_writer import Told
@@ -152,7 +151,7 @@ def test_once_it_is_to_end_nothing_more_is_begun(ends: str, monkeypatch: pytest.
         teller.tell(waiting(*HUGE), lambda: "another leads" if lost.is_set() else None)
         assert server.reached.wait(_NEVER)
         if ends == "close":
-            monkeypatch.setattr("placer.passes.cluster.writing.teller._END", 0.0)
+            monkeypatch.setattr("placer.passes.cluster.writing.status_writer._END", 0.0)
             teller.close()
         else:
             {"stop": stop, "lost": lost}[ends].set()

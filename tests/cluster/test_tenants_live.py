@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,47 +15,17 @@ from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_b
 from tests.cluster.passes import Passes, bound, gang, leaves
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
-from tests.support import Document, node, pod_group
+from tests.support import Document, node
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces"
 EVENTS = "/apis/events.k8s.io/v1/events"
-STEPS_UP = "../../../../../.."
 
 
 def in_namespace(namespace: str, *documents: Document) -> list[Document]:
     """The same objects in a namespace."""
     return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in documents]
-
-
-def test_what_a_pod_says_its_group_is_called_leads_nowhere_else(cluster: Api, passes: Passes) -> None:
-    """Neither to another tenant's PodGroup, nor to their pod's status, which a pass may write to."""
-    cluster.create(node("n1"), *in_namespace("victim", *gang("train", 2)))
-    passes()
-    group, pod = f"{GROUPS}/victim/podgroups/train", "/api/v1/namespaces/victim/pods/train-0"
-    cluster.patch(f"{pod}/status", {"status": {"phase": "Running"}})
-    before = cluster.get(group), cluster.get(pod)
-    names = (
-        "../../victim/podgroups/train",
-        "..%2F..%2Fvictim%2Fpodgroups%2Ftrain",
-        f"{STEPS_UP}/api/v1/namespaces/victim/pods/train-0",
-        f"{STEPS_UP}/api/v1/namespaces/victim/pods/train-0/status",
-    )
-    cluster.create(*(live_pod(f"odd-{at}", namespace="evil", group=name, cpu=1) for at, name in enumerate(names)))
-    told = passes()
-    assert told["bound"] == 0
-    assert told["told"] == {"conditions": 4, "events": 4, "groups": 0, "troubles": []}
-    assert (cluster.get(group), cluster.get(pod)) == before
-
-
-def test_events_of_what_has_the_longest_name_there_can_be_are_written(cluster: Api, passes: Passes) -> None:
-    long = "a" * 253
-    cluster.create(node("n1"), pod_group(long, minMember=1), live_pod("p", group=long, cpu=1), live_pod(long, cpu=99))
-    told = passes()
-    assert (told["bound"], told["told"]["troubles"]) == (1, [])
-    assert sorted(each["reason"] for each in cluster.items(EVENTS)) == ["FailedScheduling", "Scheduled"]
-    assert {each["regarding"]["name"] for each in cluster.items(EVENTS)} == {long}
 
 
 def test_events_whose_text_is_not_of_ascii_are_written(cluster: Api, passes: Passes) -> None:
@@ -134,60 +102,6 @@ def test_amounts_in_odd_spellings_are_what_the_server_makes_of_them(cluster: Api
     assert taken > 60
 
 
-RECORD = "/api/v1/namespaces/placer/configmaps/placer-gangs"
-
-
-def test_a_kubelets_long_text_and_a_record_that_was_edited_end_no_pass(cluster: Api, passes: Passes) -> None:
-    """A megabyte of reason in each of two pods, one of them rejected in the year 0; then one byte of the record."""
-    odd = [live_pod(f"odd-{at}", namespace="evil", node=f"n{at}", cpu=1) for at in range(2)]
-    cluster.create(*(node(f"n{at}") for at in range(4)), *odd)
-    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    for at in range(2):
-        failed = {
-            "phase": "Failed",
-            "reason": "OutOf" + f"{at}" * 1_100_000,
-            "startTime": now if at else "0000-01-01T00:00:00Z",
-        }
-        cluster.patch(f"/api/v1/namespaces/evil/pods/odd-{at}/status", {"status": failed})
-    cluster.create(*gang("train", 2))
-    told = passes()
-    assert told["bound"] == 2
-    data = cluster.get(RECORD)["binaryData"]
-    assert len("".join(data.values())) < 2_000
-    edited = data["unanswered"][:20] + ("A" if data["unanswered"][20] != "A" else "B") + data["unanswered"][21:]
-    cluster.patch(RECORD, {"binaryData": {"unanswered": edited}})
-    cluster.create(*gang("later", 2))
-    told = passes()
-    assert told["bound"] == 2
-    assert any("key unanswered: found" in each for each in told["told"]["troubles"])
-    assert cluster.get(RECORD)["binaryData"]["unreadable-unanswered"] == edited
-    cluster.patch(RECORD, {"binaryData": {"unreadable-unanswered": None}})
-    assert passes()["told"]["troubles"] == []
-
-
-def test_daemon_sets_of_which_no_pod_comes_keep_nobody_off(cluster: Api, passes: Passes) -> None:
-    """A node each, all of it, and all of the nodes are new; nobody makes the pods."""
-    cluster.create(*(node(f"n{at}", cpu=8) for at in range(4)))
-    for at in range(4):
-        labels, where = {"app": "odd"}, {"kubernetes.io/hostname": f"n{at}"}
-        spec = {"containers": live_pod("odd", cpu=8)["spec"]["containers"], "nodeSelector": where}
-        cluster.create(
-            {
-                "apiVersion": "apps/v1",
-                "kind": "DaemonSet",
-                "metadata": {"name": f"odd-{at}", "namespace": "evil"},
-                "spec": {
-                    "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": spec},
-                },
-            }
-        )
-    cluster.create(*(live_pod(f"good-{at}", cpu=8) for at in range(4)))
-    told = passes()
-    assert told["bound"] == 4
-    assert any("4 of namespace evil" in each for each in told["told"]["troubles"])
-
-
 def test_a_static_pod_that_names_a_gang_ties_it_to_no_rack(cluster: Api, passes: Passes) -> None:
     """The kubelet of a rack without room makes it, in the namespace of the gang."""
     mirror = live_pod("m", group="train", node="n-01-00", cpu=1)
@@ -220,30 +134,3 @@ def test_a_later_try_asks_all_rules_again(
     told = passes(code=None)
     assert bound(cluster) == {"loud": "n1"}
     assert "anti-affinity" in told["left"]["Pod default/shy"]
-
-
-def test_pods_as_long_as_a_server_takes_cost_one_request_each(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    """With a node they would be longer: it answers with 409, as for a pod that has changed."""
-    cluster.create(node("n1"), live_pod("good", cpu=1))
-    pods, longest, too_long = "/api/v1/namespaces/evil/pods", 170_000, 180_000
-    cluster.make_namespaces("evil")
-    made = []
-    while too_long - longest > 8:
-        middle = (longest + too_long) // 2
-        pod = live_pod(f"p-{middle}", namespace="evil", cpu=1, annotations={"a": "x" * middle})
-        pod["spec"]["containers"][0]["env"] = [{"name": "A", "value": "x" * 1_397_000}]
-        try:
-            made.append(cluster.call("POST", pods, pod)["metadata"]["name"])
-            longest = middle
-        except Refused:
-            too_long = middle
-    try:
-        told = passes("--gang-grace", "300")
-    finally:  # else nobody could delete them
-        for name in made:
-            cluster.patch(f"{pods}/{name}", {"metadata": {"annotations": None}})
-    assert "good" in bound(cluster)
-    assert f"Pod evil/p-{longest}" in told["left"]
-    assert all("request is too large" in why for why in told["left"].values())
-    asked = Counter(path for _, path in proxy.asked.elements() if path.endswith("/binding"))
-    assert set(asked.values()) == {1}

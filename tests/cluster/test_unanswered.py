@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from placer.passes.cluster.reading import unanswered
+from placer.passes.cluster.reading import rejections
 from placer.passes.cluster.reading.client import Response
 from placer.passes.cluster.reading.gang_record import (
     GangRecord,
@@ -19,8 +19,8 @@ from placer.passes.cluster.reading.gang_record import (
     digests,
     mark,
 )
+from placer.passes.cluster.reading.rejections import RejectedSince, unanswered_after
 from placer.passes.cluster.reading.snapshot import Snapshot
-from placer.passes.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.problem import GroupKey
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod
@@ -106,8 +106,8 @@ def test_what_was_not_heard_is_not_assumed(
     lines: list[bytes], version: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"_SECONDS": 0.2, "_LOOK": 0.05, "_SILENT": 0.1}.items():
-        monkeypatch.setattr(unanswered, name, value)
-    monkeypatch.setattr(unanswered, "_MOST_BYTES", 2_000)
+        monkeypatch.setattr(rejections, name, value)
+    monkeypatch.setattr(rejections, "_MOST_BYTES", 2_000)
     since = RejectedSince(UnansweredPods(version, SINCE.pods), snapshot(bound("b")))
     assert since.ask(Server(*lines), "placer") == []
     assert since.trouble is not None
@@ -139,7 +139,7 @@ def test_a_loop_writes_no_record_for_the_resource_version_alone() -> None:
 
 
 def test_more_than_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unanswered, "_MOST_PODS", 2)
+    monkeypatch.setattr(rejections, "_MOST_PODS", 2)
     found, trouble = unanswered_after(RecordedGangs(), snapshot(), ["1", "2", "3"], heard_between=False)
     assert len(found.pods) == 2
     assert trouble == "of 3 bound pods whose kubelets have not answered 2 are recorded"

@@ -106,8 +106,7 @@ def _apply(
 ) -> None:
     from placer.passes.cluster import Client
     from placer.passes.cluster.planning.hyper_nodes import plan_hyper_nodes
-    from placer.passes.cluster.reading.hyper_nodes import stored_hyper_nodes
-    from placer.passes.cluster.writing.hyper_nodes import write_hyper_nodes
+    from placer.passes.cluster.writing.hyper_nodes import stored_hyper_nodes, write_hyper_nodes
 
     if options.output is not None:
         printing.write(documents, options.output)
@@ -154,7 +153,7 @@ def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tupl
         return None, ()
     if flags.in_cluster(options):
         from placer.passes.cluster import Client
-        from placer.passes.cluster.reading.hyper_nodes import labelled_nodes
+        from placer.passes.cluster.writing.hyper_nodes import labelled_nodes
 
         return labelled_nodes(Client.connect(options.kubeconfig, options.context)), ()
     from placer.kube.manifests import load

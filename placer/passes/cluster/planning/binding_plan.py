@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ from placer.base.words import counted
 from placer.problem import GroupKey, Instance, Key, Pod
 from placer.problem.instance import group_of_one
 from placer.problem.numa import aligns
-from placer.problem.outcome import Outcome
 from placer.problem.placement import Binding, Placement, Violation
 from placer.rules import verify
 from placer.search.numa.binding_order import aligned
@@ -34,18 +32,10 @@ if TYPE_CHECKING:
 
     from placer.passes.cluster.reading.snapshot import Identity
 
-__all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "is_bound_alone", "plan_bindings"]
+__all__ = ["Batch", "BindingPlan", "PlannedBinding", "is_bound_alone", "plan_bindings"]
 
 #: Most admissions that are tried to find out whether a node where gangs meet takes its pods in any order.
 _TRIED = 2_000
-
-
-class WaitFor(Enum):
-    """The event of the pod before it on the node that a binding waits for."""
-
-    NOTHING = "at once"
-    BINDING = "after the API server's answer to the pod before"
-    ADMISSION = "after the kubelet's answer to the pod before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +47,9 @@ class PlannedBinding:
     uid: str
     node: str
     numa_zones: tuple[str, ...] = ()  #: the zones that the kubelet will choose; empty where C10 does not apply
-    wait: WaitFor = WaitFor.NOTHING
     #: The pod before it on the node, perhaps of an earlier batch; None where it waits for none.
     after: Key | None = None
+    admitted: bool = False  #: whether it waits for the kubelet's answer to that pod, not for the API server's alone
     resource_version: str = ""  #: the version of the pod that was decided upon; empty: any
     by_release: bool = False  #: whether its hold gate is removed and its own scheduler binds it, in place of a binding
 
@@ -156,11 +146,12 @@ def _planned(
     for place, binding in enumerate(kept.bindings):
         members[gangs[binding.pod]].append(place)
     urgency = _urgency(instance, members)
-    orders = _by_gang_if_possible(instance, _binding_orders(instance, kept), gangs, urgency)
-    binds = [_bind(binding, identities, orders) for binding in kept.bindings]
+    lines = _by_gang_if_possible(instance, _lines(instance, kept), gangs, urgency)
+    in_line = {bind.pod: (bind, *how) for line in lines.values() for bind, *how in line.in_turn()}
+    binds = [_bind(identities, *in_line.get(bind.pod, (bind, None, False))) for bind in kept.bindings]
     batches = (
         Batch(part, tuple(binds[place] for place in sorted(chain(*(members[gang] for gang in part)))))
-        for part in _gang_order(urgency, orders.values(), gangs)
+        for part in _gang_order(urgency, lines.values(), gangs)
     )
     return BindingPlan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
 
@@ -181,20 +172,9 @@ def is_bound_alone(pod: Pod, zones: Collection[str], on_hold: bool) -> bool:
     return group_of_one(pod) is not None and not (zones or on_hold or pod.app_group)
 
 
-def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
-    pod = identities[binding.pod]
-    version, on_hold = pod.resource_version, pod.on_hold
-    found = PlannedBinding(
-        binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=version, by_release=on_hold
-    )
-    order = orders.get(binding.node)
-    if order is None or binding.pod not in order.pods:
-        return found
-    place = order.pods.index(binding.pod)
-    zones = order.zones[place] if order.zones is not None else binding.numa_zones
-    if place == 0:
-        return replace(found, numa_zones=zones)
-    return replace(found, numa_zones=zones, wait=order.wait, after=order.pods[place - 1])
+def _bind(identities: Mapping[Key, Identity], binding: Binding, after: Key | None, admitted: bool) -> PlannedBinding:
+    pod, what = identities[binding.pod], (binding.node, binding.numa_zones)
+    return PlannedBinding(binding.pod, pod.uid, *what, after, admitted, pod.resource_version, pod.on_hold)
 
 
 def _gang(instance: Instance, binding: Binding) -> GroupKey:
@@ -240,77 +220,87 @@ def _about(
 
 
 @dataclass(frozen=True, slots=True)
-class _BindingOrder:
-    """The new pods of a node whose kubelet aligns them, in the order of their bindings.
-
-    ``wait`` is that of each but the first; ``zones`` None: those of the placement.
+class _Line:
+    """The new pods of a node whose kubelet aligns them, in the order of their bindings; ``admitted``: of all but the
+    first, as of a :class:`PlannedBinding`.
     """
 
-    pods: tuple[Key, ...]
-    wait: WaitFor
-    zones: tuple[tuple[str, ...], ...] | None = None
+    bindings: tuple[Binding, ...]
+    admitted: bool
+
+    def in_turn(self) -> Iterator[tuple[Binding, Key | None, bool]]:
+        """Each with the pod before it, and how it waits for that."""
+        before = None
+        for each in self.bindings:
+            yield each, before, self.admitted and before is not None
+            before = each.pod
 
 
-def _binding_orders(instance: Instance, placement: Placement) -> dict[str, _BindingOrder]:
-    found = {}
-    for name, pods in Outcome(instance, placement).new_on.items():
-        node = instance.aligning_nodes.get(name)
-        keys = tuple(pod.key for pod in pods if node is not None and aligns(node, pod.numa))
-        if len(keys) > 1:
-            found[name] = _BindingOrder(keys, WaitFor.ADMISSION if name in placement.one_by_one else WaitFor.BINDING)
-    return found
+def _lines(instance: Instance, placement: Placement) -> dict[str, _Line]:
+    found: dict[str, list[Binding]] = defaultdict(list)
+    for each in placement.bindings:
+        node = instance.aligning_nodes.get(each.node)
+        if node is not None and aligns(node, instance.pods[each.pod].numa):
+            found[each.node].append(each)
+    lines = ((name, _Line(tuple(here), name in placement.one_by_one)) for name, here in sorted(found.items()))
+    return {name: line for name, line in lines if len(line.bindings) > 1}
 
 
 def _by_gang_if_possible(
     instance: Instance,
-    orders: Mapping[str, _BindingOrder],
+    lines: Mapping[str, _Line],
     gangs: Mapping[Key, GroupKey],
     urgency: Mapping[GroupKey, tuple[int, ...]],
-) -> dict[str, _BindingOrder]:
-    """The orders, gang by gang where some would precede each other and the kubelet allows it."""
-    parts = _together(_before(urgency, orders.values(), gangs))
-    found = dict(orders)
-    for name, order in orders.items():
-        members = {gangs[key] for key in order.pods}
-        by_gang = tuple(sorted(order.pods, key=lambda key: urgency[gangs[key]]))
-        if by_gang != order.pods and any(len(members.intersection(parts[gang])) > 1 for gang in members):
-            found[name] = _regrouped(instance, name, by_gang) or order
+) -> dict[str, _Line]:
+    """The lines, gang by gang where some would precede each other and the kubelet allows it."""
+    before = _before(urgency, lines.values(), gangs)
+    if not any(before.values()):
+        return dict(lines)
+    import networkx as nx
+
+    part = nx.condensation(_meetings(before)).graph["mapping"]
+    found = dict(lines)
+    for name, line in lines.items():
+        members = {gangs[each.pod] for each in line.bindings}
+        by_gang = tuple(sorted(line.bindings, key=lambda each: urgency[gangs[each.pod]]))
+        if by_gang != line.bindings and len({part[gang] for gang in members}) < len(members):
+            found[name] = _regrouped(instance, name, by_gang) or line
     return found
 
 
 def _before(
-    gangs: Iterable[GroupKey], orders: Iterable[_BindingOrder], of: Mapping[Key, GroupKey]
+    gangs: Iterable[GroupKey], lines: Iterable[_Line], of: Mapping[Key, GroupKey]
 ) -> dict[GroupKey, set[GroupKey]]:
     found: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in gangs}
-    for order in orders:
-        for one, other in pairwise(of[key] for key in order.pods):
+    for line in lines:
+        for one, other in pairwise(of[each.pod] for each in line.bindings):
             if one != other:
                 found[other].add(one)
     return found
 
 
-def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOrder | None:
+def _regrouped(instance: Instance, name: str, bindings: Sequence[Binding]) -> _Line | None:
     """Another order than that of the placement; None where the kubelet would refuse one of its pods."""
     node = instance.aligning_nodes[name]
     kubelet = PackedKubelet(node)
-    units = [kubelet.units(instance.pods[key].numa) for key in keys]
+    units = [kubelet.units(instance.pods[each.pod].numa) for each in bindings]
     start = state = kubelet.start(node)
-    zones = []
-    for each in units:
-        answer = kubelet.admit(state, each)
+    found = []
+    for each, asked in zip(bindings, units, strict=True):
+        answer = kubelet.admit(state, asked)
         if answer is None:
             return None
         state = answer[0]
-        zones.append(kubelet.names(answer[1]))
+        found.append(replace(each, numa_zones=kubelet.names(answer[1])))
     # If all were of one age: an order by age is any order then.
     orders = find_order(kubelet, start, units, [0.0] * len(units), limit=_TRIED).orders
-    return _BindingOrder(tuple(keys), WaitFor.BINDING if orders is Orders.ANY else WaitFor.ADMISSION, tuple(zones))
+    return _Line(tuple(found), orders is not Orders.ANY)
 
 
 def _gang_order(
-    urgency: Mapping[GroupKey, tuple[int, ...]], orders: Iterable[_BindingOrder], gangs: Mapping[Key, GroupKey]
+    urgency: Mapping[GroupKey, tuple[int, ...]], lines: Iterable[_Line], gangs: Mapping[Key, GroupKey]
 ) -> Iterator[tuple[GroupKey, ...]]:
-    before = _before(urgency, orders, gangs)
+    before = _before(urgency, lines, gangs)
     if not any(before.values()):
         yield from ((gang,) for gang in sorted(urgency, key=urgency.__getitem__))
         return
@@ -332,16 +322,6 @@ def _in_turn(batch: Batch) -> Batch:
             ahead.append(here[ahead[-1].after])
         found.update((bind.pod, bind) for bind in reversed(ahead))
     return replace(batch, bindings=tuple(found.values()))
-
-
-def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey, tuple[GroupKey, ...]]:
-    """Each gang to its strongly connected component, sorted: gangs that each come before the other."""
-    if not any(before.values()):
-        return {gang: (gang,) for gang in before}
-    import networkx as nx
-
-    parts = (tuple(sorted(part)) for part in nx.strongly_connected_components(_meetings(before)))
-    return {gang: part for part in parts for gang in part}
 
 
 def _meetings(before: Mapping[GroupKey, Iterable[GroupKey]]) -> nx.DiGraph[GroupKey]:

@@ -73,11 +73,12 @@ class _Around:
         self.pods[pod.key] = self.came[pod.key] = pod
         self._note_change(pod)
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: Key) -> Pod | None:
         self.came.pop(key, None)
         pod = self.pods.pop(key, None)
         if pod is not None:
             self._note_change(pod)
+        return pod
 
     def _note_change(self, pod: Pod) -> None:
         self._changed.append(pod)
@@ -141,44 +142,13 @@ class _QueueUsage:
         return None
 
 
-class _AlignedPods:
-    def __init__(self, instance: Instance) -> None:
-        self._nodes, self._demands = instance.aligning_nodes, DemandPool()
-        self._on: dict[Key, str] = {}
-        self._stirred: set[str] = set()
-
-    def stands(self, pod: Pod, node: str) -> None:
-        if self._aligns(node, pod.numa):
-            self._on[pod.key] = node
-
-    def came(self, key: Key, written: PodManifest, node: str) -> None:
-        if self._aligns(node, self._demands.of(written.spec)):
-            self._on[key] = node
-            self._stirred.add(node)
-
-    def went(self, key: Key) -> None:
-        if key in self._on:
-            self._stirred.add(self._on[key])
-
-    def forget(self, key: Key) -> None:
-        self._on.pop(key, None)
-
-    def _aligns(self, node: str, demand: NumaDemand | None) -> bool:
-        zones = self._nodes.get(node)
-        return zones is not None and aligns(zones, demand)
-
-    def refusal(self, binds: Iterable[PlannedBinding]) -> str | None:
-        found = next((each.node for each in binds if each.numa_zones and each.node in self._stirred), None)
-        return None if found is None else f"pods have come or gone on Node {found}, whose kubelet aligns them"
-
-
 class RuleChecks:
     """Current pods of a snapshot's instance, as far as rules look at them."""
 
     def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
         self._snapshot, self._instance = snapshot, instance
-        self._queues, self._aligned = _QueueUsage(instance), _AlignedPods(instance)
-        self._standing: dict[Key, Pod] = {}  # pods of AppGroups and of queues
+        self._queues, self._demands = _QueueUsage(instance), DemandPool()
+        self._stirred: set[str] = set()  # nodes whose kubelets align, on which pods have come or gone
         self._unread: dict[Key, PodManifest] = {}
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
         self._relabelled: set[Key] = set()  # pods that were there before and have come to none
@@ -200,9 +170,7 @@ class RuleChecks:
             pod = replace(pod, state=PodState.BOUND, node=node)
         if pod.state.on_node:
             self._around.stands(pod)
-        self._note(pod)
-        if pod.state is not PodState.NOMINATED:
-            self._aligned.stands(pod, node)
+            self._queues.count(pod, 1)
 
     def came(self, key: Key, written: PodManifest, node: str, state: PodState) -> None:
         """Note a pod that another scheduler bound, or that changed."""
@@ -210,13 +178,13 @@ class RuleChecks:
             return
         self._unread[key] = written
         self.version += 1
-        self._aligned.came(key, written, node)
+        self._stir(node, self._demands.of(written.spec))
 
     def relabelled(self, key: Key, written: PodManifest, state: PodState) -> None:
         """Note a pod with other labels on the same node."""
         if state is PodState.NOMINATED:
             return
-        before = self._standing.get(key)
+        before = self._around.pods.get(key)
         has_come = key in self._members or (key in self._unread and key not in self._relabelled)
         self._calls_changed |= before is not None and before.app_group is not None
         self._drop(key)
@@ -227,24 +195,29 @@ class RuleChecks:
 
     def went(self, key: Key) -> None:
         """Note that a pod holds nothing any more."""
-        self._aligned.went(key)
-        pod = self._standing.get(key)
-        if pod is not None and pod.app_group is not None:
-            self._calls_changed = True
+        pod, written = self._around.pods.get(key), self._unread.get(key)
+        if pod is not None:
+            self._stir(pod.node, pod.numa)
+            self._calls_changed |= pod.app_group is not None
+        elif written is not None:
+            self._stir(written.spec.node_name, self._demands.of(written.spec))
         self.forget(key)
+
+    def _stir(self, node: str | None, demand: NumaDemand | None) -> None:
+        zones = self._instance.aligning_nodes.get(node or "")
+        if node is not None and zones is not None and aligns(zones, demand):
+            self._stirred.add(node)
 
     def forget(self, key: Key) -> None:
         """Take back a pod that was never on its node."""
         self._drop(key)
         self.version += 1
-        self._aligned.forget(key)
 
     def _drop(self, key: Key) -> None:
         self._unread.pop(key, None)
         self._members.pop(key, None)
-        self._around.drop(key)
         self._relabelled.discard(key)
-        pod = self._standing.pop(key, None)
+        pod = self._around.drop(key)
         if pod is not None:
             self._queues.count(pod, -1)
 
@@ -258,11 +231,6 @@ class RuleChecks:
             self.version += 1
             self._around.nodes_changed = True
 
-    def _note(self, pod: Pod) -> None:
-        if pod.state is not PodState.NOMINATED and (pod.app_group is not None or pod.queue is not None):
-            self._standing[pod.key] = pod
-            self._queues.count(pod, 1)
-
     def _read(self) -> None:
         if not self._unread:
             return
@@ -272,7 +240,7 @@ class RuleChecks:
         for key, pod in make_instance(objects, scheduler_name=name, cluster=True, gates=gates).pods.items():
             if pod.state.on_node:
                 self._around.comes(pod)
-            self._note(pod)
+                self._queues.count(pod, 1)
             if pod.group is not None and key not in self._relabelled:
                 self._members[key] = pod.group
             self._calls_changed |= pod.app_group is not None
@@ -291,7 +259,7 @@ class RuleChecks:
         if limited or self.version or any(map(self._is_counted, pods)):
             self._read()
         return (
-            self._aligned.refusal(binds)
+            self._aligned_refusal(binds)
             or self._neighbours_refusal(pods, binds, nodes)
             or self._tier_refusal(limited, binds, nodes)
             or self._calls_refusal(pods, binds, nodes)
@@ -301,7 +269,7 @@ class RuleChecks:
     def late_refusal(self, binds: Sequence[PlannedBinding], nodes: Mapping[str, Node]) -> str | None:
         """:meth:`refusal` for bindings of one batch whose pods count as bound already."""
         pods = [self._instance.pods[bind.pod] for bind in binds]
-        counted = [pod for pod in pods if pod.key in self._standing]
+        counted = [pod for pod in pods if pod.key in self._around.pods]
         for pod in counted:
             self._queues.count(pod, -1)
         try:
@@ -313,6 +281,10 @@ class RuleChecks:
 
     def _is_counted(self, pod: Pod) -> bool:
         return pod.app_group is not None or bool(self._queues.limiting(pod))
+
+    def _aligned_refusal(self, binds: Iterable[PlannedBinding]) -> str | None:
+        found = next((each.node for each in binds if each.numa_zones and each.node in self._stirred), None)
+        return None if found is None else f"pods have come or gone on Node {found}, whose kubelet aligns them"
 
     def _neighbours_refusal(
         self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
@@ -368,7 +340,7 @@ class RuleChecks:
         return next((violation.message for rule in self._call_rules for violation in rule(outcome)), None)
 
     def _as_it_stands(self, pods: Iterable[Pod], nodes: Mapping[str, Node]) -> Instance:
-        callers = {key: pod for key, pod in self._standing.items() if pod.app_group is not None}
+        callers = {key: pod for key, pod in self._around.pods.items() if pod.app_group is not None}
         network = self._instance.network
         return replace(
             self._instance,

@@ -199,7 +199,7 @@ class RecordedDisruption:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredPods:
-    """Bound pods that no kubelet has answered for (:mod:`placer.passes.cluster.reading.unanswered`)."""
+    """Bound pods that no kubelet has answered for (:mod:`placer.passes.cluster.reading.rejections`)."""
 
     version: str = ""  #: the resourceVersion of pods up to which they were followed; empty where there are none
     pods: frozenset[bytes] = frozenset()  #: digests of their uids

@@ -20,7 +20,7 @@ from placer.passes.cluster.reading.views import ObjectView, read_view
 from placer.passes.cluster.reading.watch import NUDGE, Watch
 from placer.problem.instance_builder import KeptFacts
 
-__all__ = ["Changed", "Heard", "Reflectors"]
+__all__ = ["Heard", "Reflectors", "Relay"]
 
 #: Seconds after which the server is to end a watch; two seconds before it sends a bookmark.
 _WINDOW = 10
@@ -142,7 +142,7 @@ def _nudge(watches: Sequence[Watch], over: threading.Event) -> None:
         over.wait(NUDGE)
 
 
-class _Relay:
+class Relay:
     """Passes the events of a watch on to its listeners in order, and keeps them while there are none."""
 
     def __init__(self) -> None:
@@ -151,23 +151,28 @@ class _Relay:
         self._to: Listeners | None = None
 
     def keep(self) -> None:
+        """Keep what happens from now on."""
         with self._guard:
             self._kept, self._to = [], None
 
     def hand_over(self, *to: *Listeners) -> None:
+        """Give listeners what was kept, and all that happens later."""
         with self._guard:
             for each in self._kept or ():
                 each(to)
             self._kept, self._to = None, to
 
     def end(self) -> None:
+        """Have no listeners, and keep nothing."""
         with self._guard:
             self._kept = self._to = None
 
     def happened(self, kind: str, item: bytes) -> None:
+        """Pass an event on."""
         self._hand_on(lambda to: to[0](kind, item))
 
     def replaced(self, items: Sequence[bytes]) -> None:
+        """Pass a list on."""
         self._hand_on(lambda to: to[1](items))
 
     def _hand_on(self, what: Callable[[Listeners], None]) -> None:
@@ -187,7 +192,7 @@ class _Reflector:
         self._items: dict[tuple[str, str], bytes] = {}
         self._guard = threading.Lock()
         self.watch: Watch | None = None
-        self.relay = _Relay()
+        self.relay = Relay()
         self.is_followed = info.attribute in _FOLLOWED
         self.is_listed_anew = False  #: whether the list was taken when it was asked for last
         self.trouble: str | None = None  #: why the list was taken anew when it was asked for last; None: it was not

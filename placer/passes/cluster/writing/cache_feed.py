@@ -1,18 +1,17 @@
 """Events for a scheduler cache, from its snapshot to the last binding.
 
-Watches of kept lists are followed. Otherwise watches of pods and nodes are opened before the cache is made, and wait
-for it, since the bookmark of a quiet one takes a second or two.
+Watches of kept lists are followed. Otherwise watches of pods and nodes are opened before the cache is made, and their
+events are kept for it, since the bookmark of a quiet one takes a second or two.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Self
 
 from placer.passes.cluster.planning.scheduler_cache import SchedulerCache
 from placer.passes.cluster.reading.client import Client
-from placer.passes.cluster.reading.reflectors import Listeners, Reflectors
+from placer.passes.cluster.reading.reflectors import Reflectors, Relay
 from placer.passes.cluster.reading.snapshot import Snapshot
 from placer.passes.cluster.reading.watch import Watch, Watches
 
@@ -42,41 +41,29 @@ class CacheFeed:
         self._kept = lists
         if lists is not None:
             return
-        cache: Future[SchedulerCache] = Future()
-        heard: dict[str, Listeners] = {
-            "pods": (
-                lambda kind, item: cache.result().pod_happened(kind, item),
-                lambda items: cache.result().pods_replaced(items),
-            ),
-            "nodes": (
-                lambda kind, item: cache.result().node_happened(kind, item),
-                lambda items: cache.result().nodes_replaced(items),
-            ),
-        }
-        versions, counts = taken.versions, taken.counts
-        self._watches = Watches(
-            [
-                Watch(self._client, f"/api/v1/{kind}", versions[kind], *listeners, count=counts[kind], hurried=True)
-                for kind, listeners in heard.items()
-            ]
-        )
-        self._cache = cache
+        self._relays, watches = {f"/api/v1/{kind}": Relay() for kind in ("pods", "nodes")}, []
+        for path, relay in self._relays.items():
+            kind = path.rpartition("/")[2]
+            relay.keep()
+            heard, count = (relay.happened, relay.replaced), taken.counts[kind]
+            watches.append(Watch(self._client, path, taken.versions[kind], *heard, count=count, hurried=True))
+        self._watches = Watches(watches)
         self._opened.enter_context(self._watches.open())
-        self._opened.callback(cache.cancel)
 
     def fill(self, cache: SchedulerCache) -> None:
         """Hand over the events so far, and all later ones."""
-        if self._kept is not None:
-            listeners = {
-                "/api/v1/pods": (cache.pod_happened, cache.pods_replaced),
-                "/api/v1/nodes": (cache.node_happened, cache.nodes_replaced),
-            }
+        listeners = {
+            "/api/v1/pods": (cache.pod_happened, cache.pods_replaced),
+            "/api/v1/nodes": (cache.node_happened, cache.nodes_replaced),
+        }
+        if self._kept is None:
+            for path, relay in self._relays.items():
+                relay.hand_over(*listeners[path])
+        else:
             self._opened.callback(self._kept.unfollow)
             self._watches = Watches(self._kept.follow(listeners))
             self._opened.enter_context(self._watches.opened())
         cache.lost, cache.closed = self._watches.lost, self._watches.closed
-        if self._kept is None:
-            self._cache.set_result(cache)
 
     def start_checks(self) -> None:
         """Check from now on whether everything is heard."""

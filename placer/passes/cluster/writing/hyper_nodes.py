@@ -1,4 +1,4 @@
-"""HyperNodes written by server-side apply: fields of others are kept, and conflicts are refused.
+"""HyperNodes of a cluster, read whole, and written by server-side apply: conflicts with fields of others are refused.
 
 Removals come first, so that no switch is ever below two; then lower tiers, so that a member is there before it is
 named. A broken-off call leaves a smaller tree, and the next one writes the rest.
@@ -6,17 +6,21 @@ named. A broken-off call leaves a smaller tree, and the next one writes the rest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
+from typing import Any
 
 from placer.base.errors import ClusterError
+from placer.base.quantity import Resources
 from placer.passes.cluster.planning.hyper_nodes import Document, HyperNodePlan
-from placer.passes.cluster.reading.client import APPLY, Writer
-from placer.passes.cluster.reading.hyper_nodes import HYPER_NODES
+from placer.passes.cluster.reading.client import APPLY, Server, Unlisted, Writer, listed
 from placer.passes.cluster.reading.paths import segment
+from placer.passes.cluster.reading.views import ObjectView
+from placer.problem import Node
+from placer.topology.discovery.hyper_node_objects import API_VERSION
 
-__all__ = ["FIELD_MANAGER", "write_hyper_nodes"]
+__all__ = ["FIELD_MANAGER", "HYPER_NODES", "labelled_nodes", "stored_hyper_nodes", "write_hyper_nodes"]
 
 #: Who owns the fields that are written.
 FIELD_MANAGER = "placer-discover"
@@ -74,3 +78,40 @@ def _remove(server: Writer, document: Document) -> str | None:
     if answer.status in (200, 202, 404):
         return None
     return f"HyperNode {document['metadata']['name']}: {answer.status} {answer.message}"
+
+
+# ------------------------------------------------------------------------------------------------------ what is stored
+
+HYPER_NODES = f"/apis/{API_VERSION}/hypernodes"
+
+
+def stored_hyper_nodes(server: Server) -> list[dict[str, Any]]:
+    """List the HyperNodes of a cluster.
+
+    Raises
+    ------
+    ClusterError
+        The cluster does not know the kind, does not answer or refuses.
+    """
+    try:
+        found = list(listed(server.get, HYPER_NODES, dict[str, Any]))
+    except Unlisted as error:
+        if error.answer.status == 404:
+            raise ClusterError(
+                f"the cluster knows no HyperNodes ({API_VERSION}): install Volcano's definitions"
+            ) from error
+        raise
+    return [{"apiVersion": API_VERSION, "kind": "HyperNode", **each} for each in found]
+
+
+def labelled_nodes(server: Server) -> Mapping[str, Node]:
+    """List the nodes of a cluster by name, with their labels alone.
+
+    Raises
+    ------
+    ClusterError
+        The server does not answer or refuses.
+    """
+    found = (each.metadata for each in listed(server.get, "/api/v1/nodes", ObjectView))
+    by_name = {each.name: Node(each.name, Resources(), each.labels or {}) for each in found}
+    return dict(sorted(by_name.items()))

@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from placer.base.errors import ClusterError
-from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor, is_bound_alone
+from placer.passes.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, is_bound_alone
 from placer.passes.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, GangState, gang_outcomes
 from placer.passes.cluster.reading.access import Right, allows
 from placer.passes.cluster.reading.client import Writer
@@ -232,8 +232,7 @@ class _Execution:
             return found
         self._cache.assume(batch.bindings)
         for bind in batch.bindings:
-            waits = bind.after is not None and bind.wait is not WaitFor.NOTHING
-            (found.parked if waits else found.ready).append(bind)
+            (found.ready if bind.after is None else found.parked).append(bind)
         return found
 
     def _refusal(self, batch: Batch) -> str:
@@ -274,7 +273,7 @@ class _Execution:
             return f"Pod {bind.after} before it on Node {bind.node} was not bound"
         if bind.after in self._results:
             before = self._results[bind.after][0]
-            if self._is_enough(bind.wait, before):
+            if self._is_enough(bind, before):
                 return ""
             answer = self._cache.kubelet_answer(before)
             if answer is KubeletAnswer.ADMITTED:
@@ -285,8 +284,8 @@ class _Execution:
             return None
         return f"the kubelet of Node {bind.node} has not answered to Pod {bind.after} before it in time"
 
-    def _is_enough(self, wait: WaitFor, before: PlannedBinding) -> bool:
-        bound = wait is WaitFor.BINDING and (not before.by_release or self._cache.is_bound(before))
+    def _is_enough(self, bind: PlannedBinding, before: PlannedBinding) -> bool:
+        bound = not bind.admitted and (not before.by_release or self._cache.is_bound(before))
         return bound or self._settings.dry_run
 
     def _deal(self, under: BatchOutcome) -> None:
