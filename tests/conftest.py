@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -48,6 +51,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def width_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print as into a pipe: parallel test processes have ``COLUMNS`` from the terminal that they were started from."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+#: Rooms none of whose tests is about the process that a search runs in.
+SEARCH_HERE = {"audit", "bounds", "cli", "explain", "numa", "preempt", "problem", "reasons", "report", "summary"}
+
+
+@pytest.fixture(autouse=True)
+def search_here_in_these_rooms(request: pytest.FixtureRequest) -> None:
+    """Start no process for a search where only its answer matters."""
+    if request.path.parent.name in SEARCH_HERE:
+        request.getfixturevalue("search_here")
+
+
+@pytest.fixture
+def search_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run searches in this process: hundreds of tiny ones would otherwise spend their time on starting."""
+    from placer.search import process
+
+    def run_here(target: str, arguments: tuple[Any, ...], on_event: Callable[[Any], None], *_: object) -> Any:
+        module, _, function = target.partition(":")
+        value = getattr(importlib.import_module(module), function)(*arguments, on_event)
+        return process.ProcessResult(process.ProcessEnd.RETURNED, value)
+
+    monkeypatch.setattr(process, "run_apart", run_here)
 
 
 @pytest.fixture

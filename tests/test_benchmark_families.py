@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,6 @@ from tests.benchmarks.goals import (
 from tests.benchmarks.redrawn import FAMILIES as CUT_OUT
 
 ROOT = Path(__file__).parent.parent
-
-
-def value(name: str, found: int, bound: int | None = None, priority: int | None = None) -> dict[str, Any]:
-    return {"name": name, "value": found, "bound": bound, "gap": None, "provedBy": None, "priority": priority}
 
 
 def known(values: list[int], bounds: list[int | None] | None = None, weight_bound: int | None = None) -> dict[str, Any]:
@@ -84,16 +78,6 @@ def test_tables_are_made_of_lines(tmp_path: Path) -> None:
     by_method = "\n".join(methods_table({"scale-queue": lines}))
     assert "| scale-queue | `auto` | 2 | 97.00% | 95.00% | - | 0 | - | 62.0 | 3.0 | - | - | - |" in by_method
     assert "| scale-queue | `volcano` | 1 (1 failed) |" in by_method
-
-
-def test_the_command_goes_on_from_its_lines(tmp_path: Path) -> None:
-    target = tmp_path / "lines.jsonl"
-    command = [sys.executable, "-m", "tests.benchmarks.families", "-o", str(target), "--families", "small"]
-    command += ["--seeds", "1", "--policies", "as-is"]
-    one, again = (subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(2))
-    assert one.stderr.count(" of 5: ") == 5
-    assert again.stderr == ""
-    assert len(target.read_text().splitlines()) == 5
 
 
 def test_the_page_has_the_tables_of_the_lines_that_are_kept() -> None:

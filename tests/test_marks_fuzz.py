@@ -25,7 +25,7 @@ from placer.rules import verify
 
 TINY = Path(placer.__file__).parent.parent / "instances" / "tiny"
 FILES = sorted(path for path in TINY.glob("*.yaml") if ".best." not in path.name)
-BLOCK = 50
+BLOCK = 25
 BLOCKS = [
     pytest.param(first, marks=[pytest.mark.exhaustive] if first >= BLOCK else []) for first in range(0, 2000, BLOCK)
 ]
@@ -156,13 +156,14 @@ def complaints(documents: list[dict[str, Any]], instance: Instance) -> Iterator[
 
 def disturbed(instance: Instance) -> Iterator[str]:
     """Say who of the protected would go for groups that wait."""
-    plan = preempt(instance, time_limit=5.0, workers=1)
+    plan = preempt(instance, time_limit=None, workers=1)
     if plan.placement is not None:
         gone = (*plan.placement.evictions, *(each.pod for each in plan.placement.moves))
         yield from (f"{key} is protected" for key in gone if instance.pods[key].protected)
         yield from (str(violation) for violation in verify(plan.instance, plan.placement))
 
 
+@pytest.mark.usefixtures("search_here")
 @pytest.mark.parametrize("first", BLOCKS)
 def test_no_mark_halves_a_gang_or_disturbs_who_is_protected(first: int) -> None:
     for seed in range(first, first + BLOCK):

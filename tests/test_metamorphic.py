@@ -6,7 +6,6 @@ why it holds. What is about the answer itself (the same bytes for the same quest
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -28,7 +27,6 @@ from placer.problem.placement import Placement, Score, better
 from placer.problem.result import Result, Verdict
 from placer.rules import verify
 from placer.rules.scoring import score
-from placer.search.process import ProcessEnd, ProcessResult
 from tests.shrink import describe
 from tests.solving import carried_out
 from tests.tiny import Tiny, tiny
@@ -37,17 +35,7 @@ from tests.world import GPU, port
 SEEDS = range(30)
 
 
-@pytest.fixture(autouse=True)
-def _search_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run searches in this process: hundreds of tiny ones would otherwise spend their time on starting."""
-
-    def run_here(target: str, arguments: tuple[Any, ...], on_event: Callable[[Any], None], *_: object) -> ProcessResult:
-        module, _, function = target.partition(":")
-        return ProcessResult(
-            ProcessEnd.RETURNED, getattr(importlib.import_module(module), function)(*arguments, on_event)
-        )
-
-    monkeypatch.setattr("placer.search.process.run_apart", run_here)
+pytestmark = pytest.mark.usefixtures("search_here")
 
 
 def answered(instance: Instance, method: str = "exact") -> Result:

@@ -60,7 +60,7 @@ def somewhere(instance: Instance, random: Random) -> Iterator[Placement]:
         yield Placement.of((key, random.choice(favourites)) for key in random.sample(keys, len(keys)))
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(300, 50, quick=2))
+@pytest.mark.parametrize("seeds", seed_blocks(300, 50))
 def test_counting_is_looking_pair_by_pair(seeds: range) -> None:
     seen: Counter[str] = Counter()
     for seed in seeds:
@@ -144,4 +144,6 @@ def test_short_cuts_lose_nothing(most: int, enough: int) -> None:
         if (len(instance.nodes) + 1) ** len(instance.pending) <= most:
             assert plainly(instance) == optimum(seed), describe(instance)
             tried += 1
-    assert tried >= enough
+            if tried == enough:
+                return
+    pytest.fail(f"tried {tried} instances, expected {enough}")

@@ -98,7 +98,9 @@ def test_short_cuts_lose_nothing() -> None:
         if (len(instance.nodes) + 1) ** len(instance.pending) <= 700:
             assert plainly(instance) == optimum(seed), describe(instance)
             tried += 1
-    assert tried >= 40
+            if tried == 40:
+                return
+    pytest.fail(f"tried {tried} instances, expected 40")
 
 
 def test_equal_nodes_and_equal_pods_are_exchanged_in_full() -> None:

@@ -336,6 +336,7 @@ def faults(call: Call, wanted: Mapping[str, Any]) -> Iterator[str]:
         yield f"none of {len(choices)} holds: {tried}"
 
 
+@pytest.mark.usefixtures("search_here")
 @pytest.mark.parametrize(("path", "expected"), cases())
 def test_a_report_has_the_answer_that_it_asks_for(
     path: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path

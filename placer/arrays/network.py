@@ -13,6 +13,8 @@ from placer.problem import Area, Dependency, Instance, Key, Link, Network
 
 #: Node (-1: one that cannot take anything new), area and count of pods that are there before.
 There = tuple[int, int, int]
+#: Cost of a pair that nothing limits.
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class _NetworkReader:
             Call(
                 self.number[key, each.origin],
                 self.number[key, each.destination],
-                2**31 - 1 if "C8" in off else each.max_network_cost,
+                NO_LIMIT if "C8" in off else each.max_network_cost,
                 0 if "C9" in off else each.min_bandwidth or 0,
             )
             for key, each in self.calls

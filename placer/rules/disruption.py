@@ -254,8 +254,7 @@ def _touched(disruption: Disruption) -> Instance:
     pods = instance.pods
     if any(pod.neighbours.affinity for pod in pods.values()):
         return instance
-    nodes, disturbed, queues = set(new.values()), {*disruption.gone, *new}, instance.queues
-    limited = {name for name in queues if any(queues[up].capability for up in instance.queue_path(name))}
+    nodes, disturbed, limited = set(new.values()), {*disruption.gone, *new}, _limited(instance)
     calls = instance.network is not None
     kept = {
         key: pod
@@ -263,6 +262,11 @@ def _touched(disruption: Disruption) -> Instance:
         if pod.node in nodes or key in disturbed or pod.queue in limited or (calls and pod.app_group is not None)
     }
     return replace(instance, pods=kept)
+
+
+def _limited(instance: Instance) -> set[str | None]:
+    queues = instance.queues
+    return {name for name in queues if any(queues[up].capability for up in instance.queue_path(name))}
 
 
 def without_affinity(outcome: Outcome) -> set[Key]:

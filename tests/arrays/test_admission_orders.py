@@ -43,12 +43,6 @@ def test_creation_order() -> None:
     assert ordering(FOUR_AND_TWO, TWO, FOUR, created=(5, 4)) == Ordering(Orders.CREATION, (1, 0))
 
 
-def test_pods_of_the_same_second_come_in_any_order() -> None:
-    """... and if it is not older, they have to be bound one after the other."""
-    assert ordering(FOUR_AND_TWO, TWO, FOUR, created=(5, 5)) == Ordering(Orders.SOME, (1, 0))
-    assert ordering(FOUR_AND_TWO, TWO, FOUR, created=(4, 5)) == Ordering(Orders.SOME, (1, 0))
-
-
 def test_an_assignment_exists_and_no_order_works() -> None:
     """Containers of 2 and 4 for zones of 4 and 2: the first takes of zone 0, whatever else is bound before or after."""
     torn = demand("2 cpu 1 memory", "4 cpu 1 memory")
@@ -66,14 +60,6 @@ def test_more_than_there_is_is_seen_at_once() -> None:
     assert ordering(node, *pods, limit=9) == Ordering(Orders.NONE, None)
 
 
-@pytest.mark.parametrize("limit", [0, 3, 12])
-def test_beyond_the_limit_nothing_is_claimed(limit: int) -> None:
-    """Every order of 2, 3 and 4 works on zones of 9; to see it takes 3 + 6 + 3 = 12 admissions."""
-    node = numa("single", "container", "9 cpu 8 memory", "1 cpu 8 memory")
-    expected = Ordering(Orders.CREATION, (0, 1, 2)) if limit == 12 else Ordering(Orders.SOME, (0, 1, 2), proved=False)
-    assert ordering(node, TWO, THREE, FOUR, limit=limit) == expected
-
-
 def test_what_is_not_found_within_the_limit_may_exist() -> None:
     """Torn before five does not work, and that is both their age and their size; the other order is not reached."""
     node = numa("single", "container", "5 cpu 8 memory", "6 cpu 8 memory")
@@ -89,14 +75,6 @@ def test_a_hint_is_tried_first() -> None:
     assert ordering(node, *pods, limit=0, hint=(1, 0)) == Ordering(Orders.SOME, (1, 0), proved=False)
     for hint in ((0, 1), (0,), ()):
         assert ordering(node, *pods, hint=hint) == Ordering(Orders.SOME, (1, 0))
-
-
-def test_a_container_that_fits_nowhere_ends_the_search_at_once() -> None:
-    """7 cores are in no zone, whatever the other eight pods do: nothing is tried but by creation time."""
-    node = numa("single", "container", "6 cpu 99 memory", "6 cpu 99 memory", "9 of 30 cpu 0 memory")
-    pods = [demand(f"1 cpu {number} memory") for number in range(1, 9)]
-    found = ordering(node, *pods, demand("7 cpu 1 memory"), created=tuple(range(9)), limit=9)
-    assert found == Ordering(Orders.NONE, None)
 
 
 def test_equal_pods_are_counted_and_not_named() -> None:

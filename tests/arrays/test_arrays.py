@@ -6,25 +6,21 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from random import Random
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.arrays.amounts import SAFE, NodeAmounts, Scale
+from placer.arrays.amounts import SAFE, Scale
 from placer.arrays.dense_builder import make_dense
 from placer.arrays.eligibility import Eligibility
 from placer.base.quantity import Resources
 from placer.problem import (
     Constraints,
     Instance,
-    Key,
     Node,
     Pod,
     PodState,
-    Policy,
     Requirement,
     Taint,
     Term,
@@ -103,14 +99,6 @@ def test_rows_of_eligibility_say_what_constraints_say(nodes: list[Node], asked: 
         assert eligibility.row(each).tolist() == [each.admits(node) for node in nodes]
 
 
-def test_a_label_named_like_a_field_is_no_field() -> None:
-    nodes = [Node("n0", Resources({}), {"metadata.name": "n1"}), Node("n1", Resources({}), {"metadata.name": "n0"})]
-    wanted = Requirement("metadata.name", "In", ("n0",))
-    eligibility = Eligibility(nodes)
-    assert eligibility.row(Constraints(required=((Term(fields=(wanted,)),),))).tolist() == [True, False]
-    assert eligibility.row(Constraints(required=((Term(expressions=(wanted,)),),))).tolist() == [False, True]
-
-
 def some_pods(amounts: list[dict[str, int]]) -> list[Pod]:
     return [
         Pod("default", f"p{index}", PodState.PENDING, Resources(each), Constraints())
@@ -167,41 +155,6 @@ def test_names_and_indices_lead_back_to_each_other() -> None:
         assert len(placement.node_of) == sum(solution.values())
 
 
-def test_every_hyper_node_is_a_slice() -> None:
-    for instance in instances():
-        dense = make_dense(instance)
-        tree = dense.domains
-        assert sorted(dense.nodes) == sorted(instance.nodes)
-        for domain, name in enumerate(tree.names):
-            inside = set(dense.nodes[tree.begin[domain] : tree.end[domain]])
-            assert inside == {node for node in instance.nodes if name is None or name in instance.topology.path(node)}
-        for node, leaf in zip(dense.nodes, dense.leaf, strict=True):
-            assert tree.names[leaf] == instance.topology.leaf.get(node)
-
-
-def test_smallest_common_domain_is_that_of_the_tree() -> None:
-    for seed, instance in enumerate(instances()):
-        dense, random = make_dense(instance), Random(seed)
-        for _ in range(5):
-            nodes = random.choices(range(len(dense.nodes)), k=random.randint(1, 3))
-            domain = dense.common(nodes)
-            assert domain is not None
-            assert dense.domains.names[domain] == instance.topology.smallest_common(dense.nodes[node] for node in nodes)
-
-
-def test_room_is_what_is_allocatable_and_not_held() -> None:
-    for instance in instances():
-        dense = make_dense(instance)
-        demand = {
-            name: sum(int(pods.request[at]) * pods.size for pods in dense.classes)
-            for at, name in enumerate(dense.resources)
-        }
-        for row, node in zip(dense.free, dense.nodes, strict=True):
-            for at, name in enumerate(dense.resources):
-                left = max(0, NodeAmounts(instance).left(node)[name]) // dense.scale[at]
-                assert row[at] == min(left, demand[name])
-
-
 def test_it_survives_pickling() -> None:
     for instance in instances(range(20)):
         dense = make_dense(instance)
@@ -209,47 +162,6 @@ def test_it_survives_pickling() -> None:
         solution = greedy(dense)
         assert greedy(copy) == solution
         assert copy.placement(solution) == dense.placement(solution)
-
-
-def test_equal_pods_are_one_class_and_the_older_one_goes_first() -> None:
-    world = World()
-    world.nodes("n0 n1", 1)
-    gang = world.gang("g", 0)
-    world.pods_of("young old", gang)
-    instance = world.instance()
-    old = instance.pods[Key("default", "old")]
-    object.__setattr__(old, "created", -1.0)
-    (pods,) = make_dense(instance).classes
-    assert [key.name for key in pods.pods] == ["old", "young"]
-
-
-def test_what_can_never_be_placed_is_left_out() -> None:
-    world = World()
-    world.node("n0", 8)
-    world.queue("shut", closed=True)
-    world.pod("unsupported", unsupported=["spec.resourceClaims: gpu"])
-    world.pod("shut-out", queue="shut")
-    world.pod("waits", world.gang("wrong", invalid="it is wrong"))
-    world.pods_of("a b", world.gang("short", 3))
-    dense = make_dense(world.instance())
-    assert (dense.classes, dense.groups) == ((), ())
-
-
-@pytest.mark.parametrize(("outside", "gone", "limit"), [(False, False, None), (True, False, 2), (False, True, 2)])
-def test_a_limit_to_a_domain_that_holds_every_node_is_none(outside: bool, gone: bool, limit: int | None) -> None:
-    world = World()
-    world.nodes("a b")
-    world.hyper("left", 1, "a")
-    world.hyper("right", 1, "b")
-    world.hyper("top", 2, "left right")
-    if outside:
-        world.nodes("c")
-    gang = world.gang("g", 2, topology=hard(2))
-    world.pods_of("g0 g1", gang)
-    if gone:
-        world.running("g2", "nowhere", gang)
-    dense = make_dense(world.instance())
-    assert dense.scopes[dense.groups[0].scope].limit == limit
 
 
 def test_limit_domains_are_the_highest_within_the_limit() -> None:
@@ -280,13 +192,3 @@ def test_fits_counts_host_ports() -> None:
     for name in ("p0", "p1"):
         world.pod(name, gang, ports=[port(80)])
     assert make_dense(world.instance()).fits(0).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("levels", [("placed",), ("packing", "placed")])
-def test_levels_are_those_of_the_policy(levels: tuple[str, ...]) -> None:
-    world = World(Policy(levels=levels))
-    world.node("n0")
-    world.pod("p", priority=7)
-    found = [name for name, _ in make_dense(world.instance()).criteria]
-    expected = {"placed": ["admitted", "placed"], "packing": ["packedHyperNodes", "packedNodes"]}
-    assert found == [name for level in levels for name in expected[level]]

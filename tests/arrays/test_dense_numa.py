@@ -9,13 +9,11 @@ from random import Random
 import numpy as np
 
 from placer.arrays import Dense, Solution
-from placer.arrays.admission_orders import is_plain
 from placer.arrays.dense_builder import make_dense
 from placer.problem import Instance
 from placer.rules import verify
 from tests.numa_naive import some_order
 from tests.oracle import placements
-from tests.tiny import tiny
 from tests.tiny_numa import tiny_numa
 
 
@@ -25,11 +23,6 @@ def admitted(instance: Instance, dense: Dense, node: int, counts: dict[int, int]
     assert numa is not None
     pods = [instance.pods[pod] for index, count in counts.items() for pod in dense.classes[index].pods[:count]]
     return some_order(numa, tuple(pod.numa for pod in pods)) is not None
-
-
-def test_without_kubelets_that_refuse_there_is_nothing() -> None:
-    for seed in range(40):
-        assert make_dense(tiny(seed).instance).numa is None
 
 
 def test_crowds_are_admitted_as_naive_replay_says() -> None:
@@ -81,40 +74,6 @@ def test_a_part_keeps_kinds_and_counts_what_stays() -> None:
                 assert part.admits(0, [(other, 1)]) == numa.admits(first, together.items())
                 compared += bool(numa.of(index, first))
     assert compared > 100
-
-
-def test_pods_for_one_zone_need_a_zone_each() -> None:
-    """Plain pods are admitted in some order exactly where they can be dealt out to the zones."""
-    compared: Counter[bool] = Counter()
-    for seed in range(150):
-        dense = make_dense(tiny_numa(seed).instance)
-        numa = dense.numa
-        if numa is None:
-            continue
-        for node in np.flatnonzero(numa.kind >= 0).tolist():
-            kubelet = numa.kubelet(node)
-            pods = [numa.of(index, node) for index in range(len(dense.classes))]
-            pods = [units for units in pods if units and is_plain(units)][:4]
-            rooms = [dict(zip(kubelet.resources, room, strict=True)) for room in kubelet.amounts(numa.start[node])]
-            needs = [{kubelet.resources[at]: need for at, need, _ in units[0].amounts} for units in pods]
-            counts = [(index, 1) for index in range(len(dense.classes)) if numa.of(index, node) in pods]
-            counts = counts[: len(pods)]
-            expected = dealt([needs[pods.index(numa.of(index, node))] for index, _ in counts], rooms)
-            assert numa.admits(node, counts) == expected
-            compared[expected] += len(counts) > 1
-    assert min(compared[True], compared[False]) > 30, compared
-
-
-def dealt(needs: list[dict[str, int]], rooms: list[dict[str, int]]) -> bool:
-    """Whether needs can be dealt out to rooms, by trying everything."""
-    if not needs:
-        return True
-    for number, room in enumerate(rooms):
-        left = {name: amount - needs[0].get(name, 0) for name, amount in room.items()}
-        fits = all(left.get(name, -1) >= 0 for name in needs[0])
-        if fits and dealt(needs[1:], [*rooms[:number], left, *rooms[number + 1 :]]):
-            return True
-    return False
 
 
 def test_a_solution_is_ordered_as_its_kubelets_admit_it() -> None:

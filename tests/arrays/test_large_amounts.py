@@ -19,14 +19,6 @@ from tests.support import instance_of, node
 from tests.world import World
 
 
-def test_a_node_with_room_without_end_changes_nothing() -> None:
-    """Device plug-ins say so of what they do not count; only as much as is asked for matters."""
-    pods = some_pods([{"memory": 3}] * 10)
-    scale = Scale([pod.requests for pod in pods], [Resources({"memory": 2**63 - 1}), Resources({"memory": 4})])
-    assert (scale.divisors, scale.exact) == ((3,), True)
-    assert scale.room([Resources({"memory": 2**63 - 1}), Resources({"memory": 4})]).tolist() == [[10], [1]]
-
-
 def test_a_pod_that_fits_nowhere_does_not_touch_the_others() -> None:
     """What it asks for is one step more than any node has, however much it is."""
     free = [Resources({"memory": 2 * 2**30 + 5}), Resources({"memory": -1})]
@@ -36,14 +28,6 @@ def test_a_pod_that_fits_nowhere_does_not_touch_the_others() -> None:
     assert [scale.request(pod.requests).tolist() for pod in pods] == [[1, 0], [2, 0], [0, 1]]
     assert scale.room(free).tolist() == [[1, 0], [0, 0]]
     assert [scale.fits_nowhere(pod.requests) for pod in pods] == [False, True, True]
-
-
-def test_a_pod_that_asks_for_nothing_fits_where_there_is_less_than_nothing() -> None:
-    """Running pods hold more than the only node has; who asks for none of it is not concerned."""
-    pods = some_pods([{}, {"memory": 7}])
-    scale = Scale([pod.requests for pod in pods], [Resources({"memory": -1})])
-    assert [scale.request(pod.requests).tolist() for pod in pods] == [[0], [1]]
-    assert scale.room([Resources({"memory": -1})]).tolist() == [[0]]
 
 
 def test_where_amounts_are_not_exact_no_bound_counts() -> None:

@@ -122,7 +122,7 @@ def _of_o1(dense: Dense) -> list[int]:
 @pytest.mark.usefixtures("alone")
 def test_nor_where_all_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lp, "MOST_CLASSES", 1)
-    for seed in range(150):
+    for seed in range(50):
         dense, values, _ = known(seed)
         for bound in lp_bounds(dense, score_solution(dense, {})):
             assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
@@ -132,7 +132,7 @@ def test_nor_where_all_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_program_is_often_exact() -> None:
     """With the best values in hand: else the tests above could not fail."""
     exact = total = 0
-    for seed in range(100):
+    for seed in range(50):
         dense, values, _ = known(seed)
         hand = hands(dense, values, seed)[0]
         best: dict[int, int] = {}
@@ -186,7 +186,7 @@ def test_what_is_planted_beats_no_bound(shape: str, seed: int) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *exhaustive(1, 2, 3)])
 def test_what_the_greedy_places_beside_running_jobs_beats_no_bound(seed: int) -> None:
     options = ClosOptions(
         load=0.5, queue=1.5, leaf_size=4, pod_sizes=(1, 2, 4), subgroups=0.5, elastic=0.3, priorities=3, soft=0.0

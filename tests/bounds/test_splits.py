@@ -175,7 +175,7 @@ def test_equal_app_groups_are_looked_at_once() -> None:
 def test_the_bound_is_never_above_the_optimum() -> None:
     """Running pods, limits and links included."""
     looked_at = 0
-    for seed in range(180):
+    for seed in range(90):
         dense = make_dense(tiny_network(seed).instance)
         if dense.network is None or ("networkCost", None) not in dense.criteria:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -13,12 +14,13 @@ from placer.problem import Policy
 from placer.problem.placement import better
 from placer.problem.result import Result, Verdict
 from placer.rules.scoring import placed_weight, score
+from tests.examples import seed_blocks
 from tests.oracle import placements
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import World
 
 #: Of every tiny instance so many placements are looked at.
-MOST = 1500
+MOST = 500
 
 
 def urgent_or_large(policy: Policy | None = None) -> World:
@@ -85,17 +87,17 @@ def _checked(case: Tiny, result: Result) -> bool:
 
 
 @pytest.mark.parametrize("make", [tiny, tiny_network])
-def test_no_answer_that_is_as_good_weighs_more(make: object) -> None:
-    assert callable(make)
+@pytest.mark.parametrize("seeds", seed_blocks(120, 40))
+def test_no_answer_that_is_as_good_weighs_more(make: Callable[[int], Tiny], seeds: range) -> None:
     proved = 0
-    for seed in range(120):
-        case: Tiny = make(seed)
+    for seed in seeds:
+        case = make(seed)
         proved += _checked(case, solve(case.instance, method="greedy"))
-    assert proved >= 20
+    assert proved >= 6
 
 
 def test_the_same_of_what_a_search_proves() -> None:
     """With several priorities, since with one there is one value to prove."""
     cases = [case for seed in range(60) if len((case := tiny(seed)).instance.priorities) > 1]
     assert len(cases) >= 10
-    assert sum(_checked(case, solve(case.instance, workers=1, time_limit=600)) for case in cases[:10]) >= 8
+    assert sum(_checked(case, solve(case.instance, workers=1, time_limit=600)) for case in cases[:5]) >= 4

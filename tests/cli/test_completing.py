@@ -38,6 +38,9 @@ TYPED = [
     ("placer solve --seed ", "solve --seed"),  # nothing can be known of a number
 ]
 
+#: Enough for shells whose script asks the same program.
+FEW = TYPED[::4]
+
 #: A shell, what it reads first, and how it is started.
 SHELLS: dict[str, tuple[str, str, list[str]]] = {
     "bash": (".bashrc", "{script}\nPS1='READY> '\n", ["--noprofile", "--rcfile", "{home}/.bashrc", "-i"]),
@@ -77,8 +80,9 @@ def test_a_tab_completes(shell: str, home: Path, capsys: pytest.CaptureFixture[s
     name, text, arguments = SHELLS[shell]
     (home / name).write_text(text.replace("{script}", script_of(shell, capsys)).replace("{home}", str(home)))
     command = [program, *(each.format(home=home) for each in arguments)]
-    ran = _typed(command, [line for line, _ in TYPED], home, environment(home))
-    assert ran == [line for _, line in TYPED]
+    typed = TYPED if shell == "bash" else FEW
+    ran = _typed(command, [line for line, _ in typed], home, environment(home))
+    assert ran == [line for _, line in typed]
 
 
 def _typed(command: list[str], lines: list[str], folder: Path, env: Mapping[str, str]) -> list[str]:
@@ -120,7 +124,7 @@ class _Screen:
         return found[found.lastindex or 0].decode()
 
 
-@pytest.mark.parametrize(("line", "completed"), TYPED)
+@pytest.mark.parametrize(("line", "completed"), FEW)
 def test_fish_completes(line: str, completed: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fish = require("fish", "apt-get install fish")
     (home / "placer.fish").write_text(script_of("fish", capsys))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
@@ -14,7 +13,6 @@ import pytest
 
 from placer import cli
 from placer.cli import main
-from placer.cli.program import parser as make_parser
 from tests.explain.hand_made import CASES
 from tests.support import Document, hyper_node, listing, node, pod, pod_group, queue
 
@@ -272,23 +270,6 @@ def test_as_a_plug_in_of_kubectl(words: list[str], meant: list[str], monkeypatch
     monkeypatch.setattr(sys, "argv", ["kubectl-placer", *words])
     assert cli.plugin() == 0
     assert asked == [meant]
-
-
-def test_words_behind_options_of_explain_are_no_names() -> None:
-    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    taking = {
-        name
-        for action in commands.choices["explain"]._actions
-        if action.option_strings and action.nargs != 0
-        for name in action.option_strings
-    }
-    assert taking == cli.TAKE_A_WORD
-
-
-def test_a_what_if_is_explained_as_if_it_were_so(tmp_path: Path, capsys: Capture) -> None:
-    path = made(tmp_path, "cordoned")
-    assert main(["explain", path, "--set", "node/a:spec.unschedulable=false", "--json"]) == 0
-    assert listing(capsys.readouterr().out) == []
 
 
 @pytest.mark.parametrize(

@@ -72,14 +72,14 @@ def cluster(tmp_path: Path) -> str:
 def test_explain_is_about_the_groups_that_are_selected(
     words: list[str], found: set[str], cluster: str, capsys: Capture
 ) -> None:
-    assert main(["explain", cluster, "--json", "--time-limit", "5", *words]) == 0
+    assert main(["explain", cluster, "--json", "--time-limit", "600", *words]) == 0
     groups = [each["group"] for each in listing(capsys.readouterr().out)]
     assert {f"{each['namespace']}/{each['name']}" for each in groups} == found
 
 
 def test_audit_is_about_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in (([], 1), (["-n", "team-a"], 1), (["-n", "team-b"], 0), (["-l", "app=train"], 0)):
-        assert main(["audit", cluster, "--json", "--time-limit", "5", *words]) == 0
+        assert main(["audit", cluster, "--json", "--time-limit", "600", *words]) == 0
         assert len(listing(capsys.readouterr().out)) == count
 
 
@@ -106,21 +106,16 @@ def test_a_selector_changes_what_is_listed_and_not_what_is_decided(
 
 @pytest.mark.parametrize(("command", "does"), [("queue", "waits"), ("explain", "waits"), ("audit", "runs")])
 def test_a_namespace_without_groups_is_named(command: str, does: str, cluster: str, capsys: Capture) -> None:
-    assert main([command, cluster, "-n", "team-aa", "--time-limit", "5"]) == 0
+    assert main([command, cluster, "-n", "team-aa", "--time-limit", "600"]) == 0
     assert f"No group of namespace team-aa {does}; found like it: team-a." in capsys.readouterr().out
 
 
 def test_preempt_makes_room_for_the_groups_that_are_selected(cluster: str, capsys: Capture) -> None:
     for words, count in ((["-n", "team-b"], 2), (["-l", "app=train"], 2), (["--for", "tune"], 1), ([], 3)):
-        assert main(["preempt", cluster, "--json", "--time-limit", "5", *words]) == 5
+        assert main(["preempt", cluster, "--json", "--time-limit", "600", *words]) == 5
         assert len(listing(capsys.readouterr().out)["groups"]) == count
     assert main(["preempt", cluster, "--for", "train"]) == 2
     assert "found 2 groups of that name, expected one of podgroup." in capsys.readouterr().err
-
-
-def test_one_namespace_and_all_of_them_are_not_asked_for_together(cluster: str, capsys: Capture) -> None:
-    assert main(["explain", cluster, "-A", "-n", "team-a"]) == 2
-    assert "not allowed with argument" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("context", "found"), [(None, "team-a"), ("one", "team-a"), ("two", None), ("three", None)])
@@ -161,13 +156,13 @@ def test_what_is_no_duration_is_refused(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "kind", "names"),
     [
-        (["explain", "--time-limit", "5"], "ExplanationList", {f"podgroup/{each}" for each in GROUPS}),
+        (["explain", "--time-limit", "600"], "ExplanationList", {f"podgroup/{each}" for each in GROUPS}),
         (["audit"], "AuditList", {"pod/team-a/runs"}),
         (["compare", "--policies", "greedy"], "ComparisonList", {"greedy"}),
         (["solve", "--method", "greedy"], "Placement", {f"podgroup/{each}" for each in GROUPS}),
         (["topology", "show"], "TopologyReport", set()),
         (["audit", "--sums"], "AuditSums", None),
-        (["preempt", "--time-limit", "5"], "Placement", set()),
+        (["preempt", "--time-limit", "600"], "Placement", set()),
     ],
 )
 def test_formats_are_words_of_o(
@@ -216,7 +211,7 @@ def test_an_error_has_a_kind_too(form: list[str], capsys: Capture) -> None:
         (["generate", "planted", "--nodes", "4", "-o", "made.json"], "GeneratedInstance"),
         (["sweep", "FILE", "--policies", "greedy", "--seeds", "1", "--executor", "inline"], "SweepRunList"),
         (["explain", "FILE", "--group", "tune", "--how-many"], "CopiesList"),
-        (["queue", "FILE", "--time-limit", "5"], "QueueList"),
+        (["queue", "FILE", "--time-limit", "600"], "QueueList"),
         (["queue", "FILE", "--cost"], "NamespaceCostList"),
         (["defrag", "FILE", "--want", "2 x 1 x cpu=1 @ kubernetes.io/hostname", "--frontier"], "FrontierList"),
     ],
@@ -317,7 +312,7 @@ def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, A
     [
         (["solve", "--method", "greedy"], ["reading", "3 pending pods, 1 node: greedy"]),
         (
-            ["explain", "--group", "tune", "--time-limit", "5"],
+            ["explain", "--group", "tune", "--time-limit", "600"],
             [
                 "reading",
                 "placing all waiting groups",
@@ -326,14 +321,11 @@ def test_a_policy_that_names_nothing_of_the_nodes_is_a_finding(spec: dict[str, A
             ],
         ),
         (
-            ["preempt", "--time-limit", "5"],
+            ["preempt", "--time-limit", "600"],
             ["reading", "looking for the fewest pods that must go or move"],
         ),
-        (
-            ["queue", "--time-limit", "5"],
-            ["reading", "3 pending pods", "looking for the fewest pods that must go for "],
-        ),
-        (["audit", "--time-limit", "5"], ["reading", "judging 1 group together"]),
+        (["queue", "--time-limit", "600"], ["reading", "3 pending pods"]),
+        (["audit", "--time-limit", "600"], ["reading", "judging 1 group together"]),
         (["compare", "--policies", "kube-default,greedy"], ["reading", "kube-default (1 of 2)", "greedy (2 of 2)"]),
         (["report"], ["reading", "gathering facts for the page"]),
     ],
@@ -392,17 +384,17 @@ def test_version_is_a_command_too(capsys: Capture) -> None:
     [
         ["solve", "--method", "greedy"],
         ["solve", "--method", "greedy", "-o", "wide"],
-        ["explain", "--time-limit", "5"],
+        ["explain", "--time-limit", "600"],
         ["audit"],
-        ["preempt", "--time-limit", "5"],
+        ["preempt", "--time-limit", "600"],
         ["compare", "--policies", "kube-default,greedy"],
         ["topology", "show"],
         ["sweep", "--policies", "greedy", "--seeds", "1", "--executor", "inline"],
-        ["queue", "--time-limit", "5"],
+        ["queue", "--time-limit", "600"],
         ["queue", "--cost"],
-        ["queue", "--wide", "--time-limit", "5"],
+        ["queue", "--wide", "--time-limit", "600"],
         ["audit", "--sums"],
-        ["repair", "--time-limit", "5"],
+        ["repair", "--time-limit", "600"],
         ["config"],
         ["expand"],
         ["help"],
@@ -470,7 +462,8 @@ def test_an_unknown_format_lists_those_that_there_are(command: str, tmp_path: Pa
 
 
 def test_next_steps_of_piped_input_name_a_file(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    objects = {"apiVersion": "v1", "kind": "List", "items": [node("n", cpu=1), pod("p", cpu=2)]}
+    items = [node("n", cpu=2), pod("r", node="n", cpu=2), pod("p", cpu=2)]
+    objects = {"apiVersion": "v1", "kind": "List", "items": items}
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(objects).encode())))
     assert main(["solve", "-"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -6,14 +6,14 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from placer.base.errors import BadInstance, Fault
-from placer.base.text import legible, safe_lines, shown
+from placer.base.errors import BadInstance
+from placer.base.text import safe_lines
 from placer.cli import main
 from placer.problem.reading import read
 from tests.report.scenes import fleet
@@ -240,19 +240,6 @@ def test_a_terminal_obeys_nothing_but_the_console(hostile: str) -> None:
         assert not re.findall("[\x07\x80-\x9f\u202e\u2028]", text)
 
 
-@pytest.mark.parametrize("make", [legible, shown], ids=lambda make: make.__name__)
-def test_what_is_legible_is_one_line_of_printable_text(make: Callable[[str], str]) -> None:
-    every = "".join(map(chr, [*range(0x3000), *range(0xD800, 0xE010), *range(0xFE00, 0x10000), 0xE0041, 0x1F600]))
-    found = "".join(make(each) for each in every)
-    assert found.isprintable()
-    assert make("Zürich → 機 \U0001f600") == "Zürich → 機 \U0001f600"
-
-
 def test_lines_stay_where_a_text_has_several() -> None:
     assert safe_lines("one\n\ttwo\x1b[2J\r\n") == "one\n\ttwo\\x1b[2J\\r\n"
     assert safe_lines("a\xa0b ✓") == "a\xa0b ✓"
-
-
-def test_a_fault_is_one_line() -> None:
-    fault = Fault("f\n", 1, "Pod a\x1b", "spec\u202e", "x\ry", "z")
-    assert str(fault) == r"f\n (document 1): Pod a\x1b: spec\u202e: found x\ry, expected z"

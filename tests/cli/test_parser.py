@@ -87,11 +87,6 @@ def test_what_is_meant_is_proposed(words: list[str], meant: str, capsys: Capture
     assert f"did you mean {meant}?" in refused(capsys, *words)
 
 
-@pytest.mark.parametrize("words", [["fly"], ["solve", "x", "--colour"], ["generate", "x"], ["s"]])
-def test_nothing_far_off_is_proposed(words: list[str], capsys: Capture) -> None:
-    assert "did you mean" not in refused(capsys, *words)
-
-
 def test_values_that_look_like_options(cluster: Path, capsys: Capture) -> None:
     assert "found -1.0, expected seconds" in refused(capsys, "solve", str(cluster), "--time-limit", "-1")
     assert main(["solve", str(cluster), "-o-"]) == 0

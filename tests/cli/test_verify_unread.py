@@ -105,11 +105,3 @@ def test_keys_of_bindings(tmp_path: Path) -> None:
     wrong = {**binding, "target": {**target, "node": "m"}, "spec": {}}
     unread = read_whole_placement(written(tmp_path / "b.json", wrong))[1]
     assert (unread.unknown, unread.not_judged) == (("spec", "target.node"), ())
-
-
-def test_own_placement_has_no_unknown_key(tmp_path: Path, instance: str) -> None:
-    target = tmp_path / "out.json"
-    assert main(["solve", instance, "--method", "greedy", "-o", str(target), "--quiet"]) == 0
-    unread = read_whole_placement(target)[1]
-    assert unread.unknown == ()
-    assert {"objective", "groups", "verdict"} <= set(unread.not_judged)

@@ -113,14 +113,6 @@ def racks(*sizes: int, **amounts: object) -> list[Document]:
 def _eligibility() -> Iterator[HandMade]:
     yield case("cordoned", cordoned("a", gpu=8), gang(1, gpu=8), causes="NoEligibleNode", change="uncordon Node a")
     yield case(
-        "all cordoned",
-        cordoned("a", gpu=1),
-        cordoned("b", gpu=1),
-        gang(2, gpu=1),
-        causes="NoEligibleNode",
-        change="uncordon Nodes a and b",
-    )
-    yield case(
         "one of two cordoned",
         cordoned("a", gpu=1),
         node("b", gpu=1),
@@ -137,14 +129,6 @@ def _eligibility() -> Iterator[HandMade]:
         change="take the taint gpu:NoSchedule from Node a; tolerate the taint gpu:NoSchedule in its pods",
     )
     yield case(
-        "two taints",
-        tainted("a", "gpu", "team", gpu=8),
-        gang(1, gpu=8),
-        causes="NoEligibleNode",
-        change="take the taint gpu:NoSchedule and team:NoSchedule from Node a; "
-        "tolerate the taint gpu:NoSchedule and team:NoSchedule in its pods",
-    )
-    yield case(
         "cordoned and tainted",
         {**tainted("a", gpu=8), "spec": {**tainted("a")["spec"], "unschedulable": True}},
         gang(1, gpu=8),
@@ -158,13 +142,6 @@ def _eligibility() -> Iterator[HandMade]:
         gang(2, gpu=8, spec=SELECT),
         causes="NoEligibleNode",
         change="uncordon Node a, and take the taint gpu:NoSchedule from Node b, and label Node b pool=gpu",
-    )
-    yield case(
-        "selector",
-        node("a", gpu=8),
-        gang(1, gpu=8, spec=SELECT),
-        causes="NoEligibleNode",
-        change="label Node a pool=gpu",
     )
     yield case(
         "selector of some",
@@ -183,26 +160,6 @@ def _eligibility() -> Iterator[HandMade]:
         change="label Node a fast=true",
     )
     yield case(
-        "affinity",
-        node("a", gpu=8),
-        gang(
-            1,
-            gpu=8,
-            spec={
-                "affinity": {
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}
-                            ]
-                        }
-                    }
-                }
-            },
-        ),
-        causes="NoEligibleNode",
-    )
-    yield case(
         "not ready",
         unready("a", gpu=8),
         gang(1, gpu=8),
@@ -217,32 +174,6 @@ def _eligibility() -> Iterator[HandMade]:
         change="add 1 node like a, ready and open to pods",
     )
     yield case(
-        "not ready beside full",
-        unready("a", gpu=8),
-        node("b", gpu=8),
-        running("x", "b", gpu=8),
-        gang(1, gpu=8),
-        causes="InsufficientResources",
-        others="NoEligibleNode",
-        change="wait until Pod default/x ends",
-    )
-    yield case(
-        "lone pod, cordoned",
-        cordoned("a", cpu=4),
-        pod("p", cpu=2),
-        causes="NoEligibleNode",
-        change="uncordon Node a",
-        group="p",
-    )
-    yield case(
-        "lone pod, tainted",
-        tainted("a", cpu=4),
-        pod("p", cpu=2),
-        causes="NoEligibleNode",
-        change="take the taint",
-        group="p",
-    )
-    yield case(
         "cordoned and too small", cordoned("a", gpu=4), gang(1, gpu=8), causes="NoEligibleNode InsufficientResources"
     )
     yield case(
@@ -252,13 +183,6 @@ def _eligibility() -> Iterator[HandMade]:
         gang(1, gpu=8),
         causes="NoEligibleNode InsufficientResources",
         change="add 1 node like a, ready and open to pods",
-    )
-    yield case(
-        "only one of three is needed",
-        [cordoned(f"c{i}", gpu=1) for i in range(3)],
-        gang(1, gpu=1),
-        causes="NoEligibleNode",
-        change="uncordon Node c",
     )
 
 
@@ -299,13 +223,6 @@ def _resources() -> Iterator[HandMade]:
     )
     yield case("in pieces", nodes(2, gpu=6), gang(3, gpu=4), causes="InsufficientResources", change="add 1 node like")
     yield case(
-        "two shapes",
-        nodes(1, gpu=8),
-        [pod_group("g", minMember=2), pod("g-0", group="g", gpu=8), pod("g-1", group="g", gpu=4)],
-        causes="InsufficientResources",
-        change="add 1 node like",
-    )
-    yield case(
         "host port",
         node("a"),
         running_port("x", "a"),
@@ -316,15 +233,6 @@ def _resources() -> Iterator[HandMade]:
     yield case(
         "host ports of its own", node("a"), port_gang(2), causes="InsufficientResources", change="add 1 node like a"
     )
-    yield case(
-        "lone pod without room",
-        node("a", cpu=2),
-        running("x", "a", cpu=2),
-        pod("p", cpu=1),
-        causes="InsufficientResources",
-        change="wait until Pod default/x ends",
-        group="p",
-    )
     yield case("extended resource", node("a"), gang(1, **{"example.com/fpga": 1}), causes="InsufficientResources")
     yield case(
         "the smaller gang is enough",
@@ -334,17 +242,6 @@ def _resources() -> Iterator[HandMade]:
         gang(1, gpu=8),
         causes="InsufficientResources",
         change="wait until Pod default/y ends",
-    )
-    yield case(
-        "a pod terminates",
-        node("a", gpu=8),
-        {
-            **pod("x", node="a", gpu=8),
-            "metadata": {"name": "x", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"},
-        },
-        gang(1, gpu=8),
-        causes="InsufficientResources",
-        change="add 1 node like a",
     )
 
 
@@ -386,27 +283,6 @@ def _topology() -> Iterator[HandMade]:
         change="wait until Pod default/x ends",
     )
     yield case(
-        "cordoned in the rack",
-        [
-            *racks(1, 1, gpu=8)[:-1],
-            cordoned("c", gpu=8),
-            hyper_node("q", 1, nodes=("c",)),
-            hyper_node("s", 2, children=("r0", "r1", "q")),
-        ],
-        gang(3, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
-        causes="InsufficientResources",
-        others="NoEligibleNode",
-        change="uncordon Node c",
-    )
-    yield case(
-        "both racks full",
-        racks(1, 1, gpu=8),
-        running("x", "r0-0", gpu=8),
-        running("y", "r1-0", gpu=8),
-        gang(2, gpu=8, networkTopology=HARD),
-        causes="InsufficientResources",
-    )
-    yield case(
         "runs in another rack",
         racks(1, 1, gpu=8),
         [
@@ -424,20 +300,6 @@ def _topology() -> Iterator[HandMade]:
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierName": "row"}),
         causes="TopologyTooNarrow",
         change="allow tier 1 in place of tierName row",
-    )
-    yield case(
-        "no HyperNode of that tier",
-        nodes(2, gpu=8),
-        hyper_node("s", 3, nodes=("n0", "n1")),
-        gang(2, gpu=8, networkTopology=HARD),
-        causes="TopologyTooNarrow",
-        change="allow tier 3",
-    )
-    yield case(
-        "the whole cluster is too small as well",
-        racks(1, 1, gpu=8),
-        gang(3, gpu=8, networkTopology=HARD),
-        causes="InsufficientResources",
     )
     yield case(
         "nodes outside",
@@ -488,13 +350,6 @@ def _gangs() -> Iterator[HandMade]:
         change="start with 2 members in place of 3, and add 1 node like a",
     )
     yield case(
-        "missing, and cordoned",
-        cordoned("a", gpu=16),
-        gang(2, least=3, gpu=8),
-        causes="GangIncomplete NoEligibleNode",
-        change="start with 2 members in place of 3, and uncordon Node a",
-    )
-    yield case(
         "missing, and one rack",
         racks(1, 1, gpu=8),
         gang(2, least=3, gpu=8, networkTopology=HARD),
@@ -527,34 +382,11 @@ def _gangs() -> Iterator[HandMade]:
         change="leave out highestTierName (rack) next to highestTierAllowed (1); leave out highestTierAllowed (1)",
     )
     yield case(
-        "two limits, and no room",
-        racks(1, gpu=8),
-        gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
-        causes="InvalidGroup InsufficientResources",
-        change="leave out highestTierName (rack) next to highestTierAllowed (1), and start with 1 member; "
-        "leave out highestTierAllowed (1) next to highestTierName (rack), and start with 1 member",
-    )
-    yield case(
         "claims of devices",
         node("a", gpu=8),
         pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=1),
         causes="Unsupported",
         change="do without spec.resourceClaims",
-        group="p",
-    )
-    yield case(
-        "claims, and cordoned",
-        cordoned("a"),
-        pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=1),
-        causes="Unsupported NoEligibleNode",
-        change="uncordon Node a, and do without spec.resourceClaims",
-        group="p",
-    )
-    yield case(
-        "claims, and no room",
-        node("a", cpu=1),
-        pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=2),
-        causes="Unsupported InsufficientResources",
         group="p",
     )
 
@@ -598,21 +430,6 @@ def _queues() -> Iterator[HandMade]:
         change="capability of Queue root by 4",
     )
     yield case(
-        "capability and room",
-        node("a", gpu=4),
-        queue("q", CAP4),
-        gang(1, gpu=8, queue="q"),
-        causes="QueueCapability InsufficientResources",
-    )
-    yield case(
-        "capability and cordoned",
-        cordoned("a", gpu=8),
-        queue("q", CAP4),
-        gang(1, gpu=8, queue="q"),
-        causes="QueueCapability NoEligibleNode",
-        change="uncordon Node a, and raise nvidia.com/gpu in the capability of Queue q by 4",
-    )
-    yield case(
         "capability and one rack",
         racks(1, 1, gpu=8),
         queue("q", {"nvidia.com/gpu": 8}),
@@ -620,15 +437,6 @@ def _queues() -> Iterator[HandMade]:
         causes="QueueCapability TopologyTooNarrow",
         change="raise nvidia.com/gpu in the capability of Queue q by 8, and allow tier 2",
         others="QueueCapability InsufficientResources",
-    )
-    yield case(
-        "closed and full",
-        node("a", gpu=8),
-        running("x", "a", gpu=8),
-        {**queue("q"), "status": {"state": "Closed"}},
-        gang(1, gpu=8, queue="q"),
-        causes="QueueClosed InsufficientResources",
-        change="add 1 node like a, and open Queue q",
     )
     yield case(
         "closed and too small",
@@ -687,14 +495,6 @@ def _large_and_picky() -> Iterator[HandMade]:
         group="p",
     )
     yield case(
-        "larger than any node, all members",
-        nodes(2, gpu=4),
-        running("x", "n1", gpu=1),
-        gang(2, gpu=6),
-        causes="InsufficientResources",
-        change="let its pods request nvidia.com/gpu 3 in place of 6",
-    )
-    yield case(
         "held by a pod that is being deleted",
         node("a", gpu=8),
         pod("x", node="a", gpu=8, metadata={"deletionTimestamp": "2026-08-20T10:00:00Z"}),
@@ -733,13 +533,6 @@ def _large_and_picky() -> Iterator[HandMade]:
         change="let its pods",
     )
 
-    yield case(
-        "cordoned and without a GPU",
-        cordoned("a", cpu=8),
-        gang(1, gpu=8),
-        causes="NoEligibleNode InsufficientResources",
-    )
-
 
 def required_of_nodes(*expressions: Mapping[str, object]) -> dict[str, Any]:
     """A spec with one term of required node affinity."""
@@ -755,24 +548,6 @@ def _outcompeted() -> Iterator[HandMade]:
         gang(1, gpu=8),
         causes="Outcompeted",
         change="raise the priority to 101; add 1 node like a",
-    )
-    yield case(
-        "outcompeted, uncordon",
-        node("a", gpu=8),
-        cordoned("b", gpu=8),
-        rivals(),
-        gang(1, gpu=8),
-        causes="Outcompeted",
-        change="uncordon Node b",
-    )
-    yield case(
-        "outcompeted in the rack",
-        racks(2, 1, gpu=8),
-        HIGH,
-        gang(2, name="rival", gpu=8, priorityClassName="high", networkTopology=HARD),
-        gang(2, gpu=8, networkTopology=HARD),
-        causes="Outcompeted",
-        change="raise the priority to 101",
     )
     yield case(
         "outcompeted, its class says more than its pods",
@@ -835,30 +610,6 @@ def _calls() -> Iterator[HandMade]:
         change="let maxNetworkCost of web -> db be 10",
         group="web",
     )
-    yield case(
-        "near enough, when a pod ends",
-        far,
-        costs,
-        app(5),
-        running_of("db", "b", cpu=1),
-        running("x", "b", cpu=7),
-        web(cpu=4),
-        causes="NetworkCost",
-        others="InsufficientResources",
-        change="wait until Pod default/x ends",
-        group="web",
-    )
-    yield case(
-        "far, and cordoned",
-        [{**far[0], "spec": {"unschedulable": True}}, far[1]],
-        costs,
-        app(5),
-        running_of("db", "b", cpu=8),
-        web(cpu=4),
-        causes="InsufficientResources",
-        others="NoEligibleNode NetworkCost",
-        group="web",
-    )
     thin = network({("z1", "z2"): 1, ("z2", "z1"): 1}, capacity=100)
     yield case(
         "a thin link",
@@ -870,18 +621,6 @@ def _calls() -> Iterator[HandMade]:
         causes="Bandwidth",
         others="InsufficientResources",
         change="let minBandwidth of web -> db be 100",
-        group="web",
-    )
-    yield case(
-        "a little too far",
-        far,
-        network({("z1", "z2"): 30, ("z2", "z1"): 30}),
-        app(5),
-        running_of("db", "b", cpu=8),
-        web(cpu=4),
-        causes="NetworkCost",
-        others="InsufficientResources",
-        change="let maxNetworkCost of web -> db be 30",
         group="web",
     )
     yield case(
@@ -985,13 +724,6 @@ def _zones() -> Iterator[HandMade]:
         group="p",
     )
     yield case(
-        "aligned, and cordoned",
-        numa_node("a", 4, 4, spec={"unschedulable": True}),
-        guaranteed(6),
-        causes="NoEligibleNode NumaAlignment",
-        group="p",
-    )
-    yield case(
         "zones, and no room",
         numa_node("a", 4, 4),
         running("x", "a", cpu=4),
@@ -1091,15 +823,6 @@ def _near() -> Iterator[HandMade]:
         others="InsufficientResources",
         change=f"label Node b {ZONE}=z1, if that is where it is; near others by {ZONE} (its pods must be made again)",
     )
-    yield case(
-        "near, a node more in that zone",
-        two,
-        running("db", "a", **db),
-        gang(2, gpu=1, spec=near),
-        causes="PodAffinity",
-        others="InsufficientResources",
-        change="add 1 node like a",
-    )
 
 
 def _apart() -> Iterator[HandMade]:
@@ -1114,15 +837,6 @@ def _apart() -> Iterator[HandMade]:
         gang(3, gpu=1, **alone_on_a_node),
         causes="PodAntiAffinity",
         change="add 1 node like a; start with 2 members in place of 3",
-    )
-    yield case(
-        "one on each node, and one of them cordoned",
-        hosts,
-        cordoned("c", {"kubernetes.io/hostname": "c"}, gpu=8),
-        gang(3, gpu=1, **alone_on_a_node),
-        causes="PodAntiAffinity",
-        others="NoEligibleNode",
-        change="uncordon Node c",
     )
     yield case(
         "kept off by one that runs",
@@ -1164,29 +878,11 @@ def _spread() -> Iterator[HandMade]:
         change="wait until Pod default/x ends",
     )
     yield case(
-        "the other zone is cordoned",
-        in_zone("a", "z1", gpu=8),
-        cordoned("b", {ZONE: "z2"}, gpu=8),
-        gang(2, gpu=1, labels=labels, spec=spread()),
-        causes="TopologySpread",
-        others="NoEligibleNode",
-        change="uncordon Node b",
-    )
-    yield case(
         "no node has the label",
         in_zone("a", None, gpu=8),
         gang(2, gpu=1, labels=labels, spec=spread(skew=2)),
         causes="TopologySpread",
         change=f"label Node a {ZONE}=zone-new",
-    )
-    yield case(
-        "nearly all in one zone",
-        in_zone("a", "z1", gpu=6),
-        in_zone("b", "z2", cpu=8),
-        gang(6, gpu=1, labels=labels, spec=spread()),
-        causes="TopologySpread",
-        others="InsufficientResources",
-        change="let maxSkew be 6",
     )
     yield case(
         "a zone too few",
@@ -1264,15 +960,6 @@ def _exclusive() -> Iterator[HandMade]:
         change="add 1 node like c; wait until PodGroup default/x ends (1 pod)",
     )
     yield case(
-        "the rack that nobody holds is cordoned",
-        in_rack("a", "r1", gpu=8),
-        cordoned("b", {RACK: "r2"}, gpu=8),
-        running("x", "a", gpu=1, **old),
-        gang(1, gpu=8, **mine),
-        causes="NoEligibleNode",
-        change="uncordon Node b",
-    )
-    yield case(
         "two Jobs of a gang, and one rack",
         [in_rack(name, "r1", gpu=8) for name in ("a", "b")],
         in_rack("c", None, gpu=8),
@@ -1281,14 +968,6 @@ def _exclusive() -> Iterator[HandMade]:
         causes="Exclusive",
         others="TopologyTooNarrow",
         change="label Node c rack=rack-new; start with 1 member in place of 2",
-    )
-    yield case(
-        "held, and cordoned",
-        cordoned("a", {RACK: "r1"}, gpu=8),
-        running("x", "a", gpu=1, **old_replica),
-        gang(1, gpu=1, **my_replica),
-        causes="NoEligibleNode Exclusive",
-        change="do not ask for a domain of rack of its own (its pods must be made again), and uncordon Node a",
     )
     yield case(
         "held, and no room",
@@ -1341,15 +1020,6 @@ def _labelled() -> Iterator[HandMade]:
         change="wait until Pod default/x ends",
     )
     yield case(
-        "cordoned in the rack by label",
-        two,
-        cordoned("c", {RACK: "r2"}, gpu=8),
-        upstream_gang(2, gpu=8),
-        causes="TopologyTooNarrow",
-        others="NoEligibleNode",
-        change="uncordon Node c",
-    )
-    yield case(
         "a node without the rack's label",
         in_rack("a", "r1", gpu=8),
         in_rack("b", None, gpu=8),
@@ -1372,22 +1042,6 @@ def _labelled() -> Iterator[HandMade]:
         causes="TopologyTooNarrow",
         others="InsufficientResources",
         change="add 1 node like a",
-    )
-    yield case(
-        "outcompeted in the rack by label",
-        two[:1],
-        rivals(),
-        upstream_gang(1, gpu=8),
-        causes="Outcompeted",
-        change="raise the priority to 101",
-    )
-    yield case(
-        "missing, and one rack by label",
-        two,
-        upstream_gang(2, least=3, gpu=8),
-        causes="GangIncomplete TopologyTooNarrow",
-        others="GangIncomplete InsufficientResources",
-        change="start with 1 member in place of 3",
     )
 
 

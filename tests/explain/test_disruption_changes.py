@@ -38,7 +38,7 @@ def waits(*cpus: int) -> list[Document]:
 def disturbing(*documents: Document) -> list[TriedChange]:
     """The changes of this kind that are told of group g."""
     case = Case(from_documents(documents))
-    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(300))
+    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(3600))
     return [each for each in told.changes if each.change.message.startswith(("evict ", "move "))]
 
 
@@ -96,7 +96,7 @@ def test_nobody_waits_for_the_end_of_pods_that_never_end(label: str) -> None:
     running = [runs("web", "n0", priority=9, cpu=8), runs("job", "n1", priority=9, cpu=8)]
     running[0]["metadata"]["labels"] = {label: "web"}
     case = Case(from_documents([node("n0", cpu=8), node("n1", cpu=8), *running, *waits(8)]))
-    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(300))
+    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(3600))
     ended = [each.change.message for each in told.changes if each.change.message.startswith("wait until")]
     assert ended == ["wait until Pod default/job ends (1 pod)"]
 
@@ -112,6 +112,6 @@ def test_gangs_that_help_only_in_the_screen_do_not_hide_the_next(monkeypatch: py
     monkeypatch.setattr(changes, "_tried", refused)
     kept = [runs(name, f"n{at}", priority=9, cpu=8) for at, name in enumerate("abcd")]
     case = Case(from_documents([*(node(f"n{at}", cpu=8) for at in range(4)), *kept, *waits(8)]))
-    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(300))
+    (told,) = explain(case, [find_groups(case, "g")[0]], Deadline.within(3600))
     ended = [each.change.message for each in told.changes if each.change.message.startswith("wait until")]
     assert ended == [f"wait until Pod default/{name} ends (1 pod)" for name in "cd"]

@@ -44,7 +44,7 @@ def case_of(made: HandMade) -> Case:
 def explained(at: int) -> tuple[Explanation, GroupKey]:
     case = case_of(CASES[at])
     key = find_groups(case, CASES[at].group)[0]
-    (found,) = explain(case, [key], Deadline.within(60))
+    (found,) = explain(case, [key], Deadline.within(3600))
     return found, key
 
 
@@ -262,7 +262,7 @@ def admitted(instance: Instance) -> set[str]:
     """Groups that the exact model admits, starting from nothing."""
     told: list[Event] = []
     dense = make_dense(instance)
-    search(dense, SearchOptions(Deadline.within(20)), told.append)
+    search(dense, SearchOptions(Deadline.within(3600)), told.append)
     found = [event.solution for event in told if isinstance(event, Improved)]
     outcome = Outcome(instance, aligned(instance, dense.placement(found[-1] if found else Solution())))
     assert not verify(instance, outcome.placement)

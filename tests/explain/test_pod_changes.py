@@ -21,7 +21,7 @@ def containers(*amounts: str) -> list[dict[str, Any]]:
 def edits(spec: dict[str, Any]) -> dict[str, str]:
     """The cuts that let a pod on a node of 8 cpu: container to what is left."""
     case = Case(from_documents([node("n"), pod("p", spec=spec)]))
-    (told,) = explain(case, [find_groups(case, "p")[0]], Deadline.within(60))
+    (told,) = explain(case, [find_groups(case, "p")[0]], Deadline.within(3600))
     cuts = [each.change for each in told.changes if each.change.message.startswith("let its pods request")]
     found = {}
     for edit in cuts[0].set_ if cuts else ():
@@ -59,7 +59,7 @@ def test_a_toleration_that_is_added_keeps_the_written_ones_whole() -> None:
     written = {"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     tainted = {**node("n"), "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}
     case = Case(from_documents([tainted, pod("p", spec={"tolerations": [written]})]))
-    (told,) = explain(case, [find_groups(case, "p")[0]], Deadline.within(60))
+    (told,) = explain(case, [find_groups(case, "p")[0]], Deadline.within(3600))
     (edit,) = next(each.change.set_ for each in told.changes if each.change.message.startswith("tolerate"))
     added = {"key": "gpu", "operator": "Equal", "effect": "NoSchedule"}
     assert json.loads(edit.removeprefix("pod/default/p:spec.tolerations=")) == [written, added]

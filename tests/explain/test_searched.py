@@ -41,7 +41,7 @@ def test_a_group_that_only_a_search_admits_does_not_wait() -> None:
     key = find_groups(case, "g0")[0]
     assert case.placed is not None
     assert key not in case.placed.admitted
-    told = list(explain(case, None, Deadline.within(300)))
+    told = list(explain(case, None, Deadline.within(3600)))
     assert key not in [each.group for each in told if not each.admitted]
 
 
@@ -56,7 +56,7 @@ def test_a_change_that_only_a_search_shows_to_help() -> None:
     assert key not in greedily.admitted
 
     case = Case(from_documents([{**opened, "spec": {"unschedulable": True}}, *mine, *others]))
-    (told,) = explain(case, [key], Deadline.within(300))
+    (told,) = explain(case, [key], Deadline.within(3600))
     assert not told.admitted
     (change,) = [each for each in told.changes if each.change.message == "uncordon Node n0"]
     assert change.change.set_ == ("node/n0:spec.unschedulable=false",)

@@ -13,7 +13,7 @@ import pytest
 
 import placer
 from placer.base.errors import StrictFindings
-from placer.kube.kinds import KINDS, Fields, KindInfo, known_fields, nearest_kind, read_fields
+from placer.kube.kinds import KINDS, Fields, KindInfo, known_fields, read_fields
 from placer.kube.manifests import from_documents, validate
 from placer.kube.manifests.raw_objects import ObjectShape
 from placer.kube.manifests.validation import UnknownField
@@ -110,36 +110,6 @@ def test_field_that_does_not_exist(document: Mapping[str, Any], path: str, found
 
 
 @pytest.mark.parametrize(
-    ("document", "path", "value"),
-    [
-        (POD, "metadata.annotations", {"any.thing/at-all": "x"}),
-        (POD, "metadata.labels", {"any": "x"}),
-        (POD, "metadata.managedFields", [{"manager": "x", "fieldsV1": {"f:x": {}}, "more": 1}]),
-        (POD, "spec.nodeSelector", {"any": "x"}),
-        (POD, "spec.workloadRef", {"name": "w", "podGroup": "g", "podGroupReplicaKey": "0"}),
-        (POD, "spec.containers.0.env", [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]),
-        (POD, "spec.volumes", [{"name": "v", "csi": {"driver": "d", "volumeAttributes": {"any": "x"}}}]),
-        (POD, "spec", {"affinity": None, "containers": [{"name": "c", "resources": None}], "volumes": None}),
-        (NODE, "status.nodeInfo", {"swap": {"capacity": 1}}),
-        (GROUP, "spec.minTaskMember", {"any": 1}),
-        (GROUP, "status", {"phase": "Running", "conditions": [{"transitionID": "x"}]}),
-        (VOLCANO_JOB, "status.taskStatusCount", {"any": {"phase": {"Running": 1}}}),
-        (NUMA | {"apiVersion": "topology.node.k8s.io/v1alpha2"}, "attributes", [{"name": "nodeTopologyPolicy"}]),
-    ],
-)
-def test_field_that_exists_is_nothing_to_tell(document: Mapping[str, Any], path: str, value: Any) -> None:
-    assert unknown(changed(document, path, value)) == ()
-
-
-def test_values_under_free_keys_have_fields() -> None:
-    (found,) = unknown(changed(VOLCANO_JOB, "status.taskStatusCount", {"worker": {"phases": {}}}))
-    assert (found.path, found.nearest) == (
-        "status.taskStatusCount.worker.phases",
-        "status.taskStatusCount.worker.phase",
-    )
-
-
-@pytest.mark.parametrize(
     ("api_version", "kind", "nearest"),
     [
         ("topology.volcano.sh/v1alpha1", "Hypernode", "topology.volcano.sh/v1alpha1 HyperNode"),
@@ -155,24 +125,6 @@ def test_values_under_free_keys_have_fields() -> None:
 def test_kind_that_does_not_exist(api_version: str, kind: str, nearest: str) -> None:
     documents = [{"apiVersion": api_version, "kind": kind, "metadata": {"name": name}} for name in ("x", "y")]
     assert unknown(*documents) == (UnknownField(f"{kind} x", f"{api_version} {kind}", "kind", nearest, 2),)
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        *("v1 Service", "v1 Secret", "v1 Event", "v1 Endpoints", "v1 PodTemplate", "v1 LimitRange", "v1 Binding"),
-        *("apps/v1 DaemonSet", "batch/v1 CronJob", "resource.k8s.io/v1 ResourceClaim"),
-        *("scheduling.k8s.io/v1alpha3 CompositePodGroup", "batch.volcano.sh/v1alpha1 CronJob"),
-        *("flow.volcano.sh/v1alpha1 JobFlow", "nodeinfo.volcano.sh/v1alpha1 Numatopology"),
-        *("training.volcano.sh/v1alpha1 HyperJob", "scheduling.volcano.sh/v1beta1 NamespaceQueue"),
-        *("scheduling.x-k8s.io/v1alpha1 ElasticQuota", "scheduling.run.ai/v2 Queue", "kyverno.io/v1 Policy"),
-        *("apps.kruise.io/v1beta1 StatefulSet", "kueue.x-k8s.io/v1beta1 LocalQueue", "longhorn.io/v1beta2 Node"),
-        "placer.dev/v1alpha1 Placement",
-    ],
-)
-def test_kinds_of_others_are_themselves(named: str) -> None:
-    api_version, kind = named.split()
-    assert nearest_kind(api_version.rpartition("/")[0], kind) is None
 
 
 # ------------------------------------------------------------------------------------------------- many objects

@@ -83,15 +83,6 @@ def test_what_the_first_look_reads_the_second_reads_alike() -> None:
     assert min(outcomes.values()) > 500
 
 
-@pytest.mark.parametrize(
-    ("written", "hour"), [("2026-01-31T12:00:00Z", 12), ("2026-01-31 12:00:00+02:00", 10), ("2026-01-31T12:00Z", 12)]
-)
-def test_times_that_only_the_second_look_knows_are_read(written: str, hour: int) -> None:
-    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "creationTimestamp": written}}
-    metadata = KINDS["", "Namespace"].read(json.dumps(document).encode()).metadata
-    assert metadata.creation_timestamp.timestamp() == 1769817600 + 3600 * hour
-
-
 def test_every_fault_of_an_object_is_found_at_once() -> None:
     metadata = {"name": "a\x1b", "namespace": "b\x07", "labels": {"x": 1}, "creationTimestamp": "soon"}
     text = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"priority": 2**40}}).encode()

@@ -362,17 +362,6 @@ def test_today_stands_beside_a_what_if(apart: str, here: list[Asked], tmp_path: 
     assert len(here) == 4
 
 
-def test_a_selector_takes_all_that_have_the_labels(here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
-    nodes = [node(f"n{index}", {"rack": f"r{index % 2}"}, gpu=1) for index in range(4)]
-    path = written(tmp_path / "racks.json", [*nodes, *(pod(f"p{index}", gpu=1) for index in range(4))])
-    command = ["compare", path, "--policies", "greedy", "--json"]
-    assert main([*command, "--without", "node", "--where", "rack=r1", "--without", "pod/p0"]) == 0
-    (row,) = listing(capsys.readouterr().out)
-    assert (row["placedPods"], row["today"]["placedPods"]) == (2, 4)
-    assert main([*command, "--where", "rack=r1"]) == 2
-    assert "expected a --without or --set before it" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

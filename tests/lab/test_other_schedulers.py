@@ -57,7 +57,7 @@ def others(case: Case) -> OtherSchedulers:
 
 def fate(documents: list[Document], group: str) -> ElsewhereFate:
     case = Case(from_documents(documents))
-    found = others(case).fate(find_groups(case, group)[0], Deadline.within(60))
+    found = others(case).fate(find_groups(case, group)[0], Deadline.within(3600))
     assert found is not None
     return found
 

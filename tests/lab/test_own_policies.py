@@ -390,13 +390,6 @@ def test_a_sweep_runs_again_what_was_changed_and_nothing_else(here: Path, capsys
     assert not list(here.rglob("*.pyc"))
 
 
-def test_functions_of_one_module_are_told_apart(here: Path) -> None:
-    write("two.py", "def f(instance): return {}", "def g(instance): return {}")
-    f, g = load({"f": "two:f", "g": "two:g"}).values()
-    assert isinstance(f, OwnFunction)
-    assert f.digest != g.digest
-
-
 def test_a_function_that_changes_while_a_sweep_runs_is_an_error_of_its_line(here: Path) -> None:
     write("mine.py", "def f(instance): return {}")
     runs = plan(["cluster.json"], seeds=[1], policies=["mine=mine:f"])

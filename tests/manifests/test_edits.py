@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placer.base.errors import BadInstance, UsageError
+from placer.base.errors import UsageError
 from placer.kube import manifests
 from placer.kube.manifests import Objects, Text, from_documents
 from placer.kube.manifests.writing import to_json
@@ -150,20 +150,6 @@ def test_set_says_what_is_wrong(words: str, message: str) -> None:
     found = refused(set_=[words])
     assert found.startswith(f"--set {words}: ")
     assert message in found
-
-
-def test_what_is_not_touched_is_the_same_text() -> None:
-    raws = from_documents(BASE)
-    after = manifests.edit(raws, set_=["pod/a:spec.nodeName=n"])
-    assert [one is two for one, two in zip(raws, after, strict=True)] == [False] + [True] * (len(BASE) - 1)
-
-
-def test_a_fault_of_a_changed_object_names_the_option() -> None:
-    with pytest.raises(BadInstance) as caught:
-        edited(set_=["podgroup.scheduling.volcano.sh/gang:spec.minMember=x"])
-    (fault,) = caught.value.faults
-    assert fault.file == "memory with --set podgroup.scheduling.volcano.sh/gang:spec.minMember=x"
-    assert (fault.field, fault.found) == ("spec.minMember", "'x'")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 from placer.base.errors import BadInstance
 from placer.kube import manifests
 from placer.kube.manifests import Objects, Text
-from placer.kube.manifests.writing import to_yaml
 
 
 def pod(name: str, **metadata: Any) -> dict[str, Any]:
@@ -38,48 +37,9 @@ def faults(*paths: str | Path) -> list[str]:
     return [str(fault) for fault in caught.value.faults]
 
 
-def test_one_json_object() -> None:
-    assert names(read(json.dumps(pod("a")))) == ["a"]
-
-
-def test_json_objects_one_after_another() -> None:
-    text = "\n".join(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod(name)]}, indent=2) for name in "abc")
-    objects = read(text)
-    assert names(objects) == ["a", "b", "c"]
-    assert objects.source(objects.pods[2]) == "input (document 3)"
-
-
-def test_yaml_documents_count_empty_ones() -> None:
-    text = "---\n---\n# nothing\n---\n" + json.dumps(pod("a")) + "\n---\n" + json.dumps(pod("b")) + "\n...\n"
-    objects = read(text)
-    assert [objects.source(item) for item in objects.pods] == ["input (document 3)", "input (document 4)"]
-
-
-def test_yaml_list_gives_its_items_their_own_text() -> None:
-    text = "items:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {}}\n- " + json.dumps(pod("b"))
-    raws = manifests.split([Text("list", (text + "\nkind: List\napiVersion: v1\n").encode())])
-    assert [(raw.kind, raw.name, raw.document) for raw in raws] == [("Pod", "a", 1), ("Pod", "b", 2)]
-    assert json.loads(bytes(raws[1].text)) == pod("b")
-
-
 def test_items_of_a_document_that_is_no_list_stay_in_it() -> None:
     raws = manifests.split([Text("config", b"apiVersion: v1\nkind: Menu\nitems:\n- soup\n- {fish: 2}\nx: [1]\n")])
     assert [json.loads(bytes(raw.text))["items"] for raw in raws] == [["soup", {"fish": 2}]]
-
-
-@pytest.mark.parametrize("form", ["json", "yaml"])
-def test_items_of_a_typed_list_inherit(form: str) -> None:
-    document = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}, "spec": {}}, pod("b")]}
-    text = json.dumps(document) if form == "json" else to_yaml(document)
-    assert names(read(text)) == ["a", "b"]
-
-
-def test_items_of_an_untyped_list_inherit_nothing() -> None:
-    item = {"kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
-    with pytest.raises(
-        BadInstance, match="Pod default/a: apiVersion: found nothing, expected an API version such as v1"
-    ):
-        read(json.dumps({"apiVersion": "v1", "kind": "List", "items": [item]}))
 
 
 def test_list_in_a_list_but_no_deeper() -> None:
@@ -89,17 +49,6 @@ def test_list_in_a_list_but_no_deeper() -> None:
     assert names(read(json.dumps(wrapped([pod("a"), wrapped([pod("b")])])))) == ["a", "b"]
     with pytest.raises(BadInstance, match="found a list in a list in a list, expected objects, or a list of them"):
         read(json.dumps(wrapped([wrapped([wrapped([pod("a")])])])))
-
-
-@pytest.mark.parametrize(
-    "text", ["", " \n", "---\n", "# nothing\n", '{"apiVersion": "v1", "kind": "List", "items": []}']
-)
-def test_nothing_is_no_fault(text: str) -> None:
-    assert names(read(text)) == []
-
-
-def test_yaml_in_flow_style() -> None:
-    assert names(read("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {}}")) == ["a"]
 
 
 def test_folder(tmp_path: Path) -> None:
@@ -177,14 +126,6 @@ def test_characters_are_never_cut(tmp_path: Path) -> None:
     assert names(manifests.load([path])) == ["a"]
 
 
-def test_skipped_kinds_are_counted_and_named() -> None:
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"}}
-    cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "j"}}
-    objects = manifests.validate(manifests.from_documents([service, cron_job, pod("a")]))
-    assert dict(objects.skipped) == {"batch/v1 CronJob": 1, "v1 Service": 1}
-    assert ("", "Service", "n", "s") in objects.skipped_names
-
-
 def test_same_name_in_another_group_or_namespace_is_another_object() -> None:
     gang = {"kind": "PodGroup", "metadata": {"name": "g"}}
     objects = manifests.validate(
@@ -198,20 +139,6 @@ def test_same_name_in_another_group_or_namespace_is_another_object() -> None:
         )
     )
     assert (len(objects.pod_groups), len(objects.coscheduling_pod_groups), len(objects.pods)) == (1, 1, 2)
-
-
-def test_versions_of_one_kind_share_their_names() -> None:
-    zones = [
-        {"apiVersion": f"topology.node.k8s.io/{version}", "kind": "NodeResourceTopology", "metadata": {"name": "n"}}
-        for version in ("v1alpha1", "v1alpha2")
-    ]
-    with pytest.raises(BadInstance, match=r"NodeResourceTopology n: found the object of memory \(document 1\) again"):
-        manifests.validate(manifests.from_documents(zones))
-
-
-def test_key_twice_cannot_change_the_kind() -> None:
-    text = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{},"kind":"Secret"}'
-    assert dict(read(text).skipped) == {"v1 Secret": 1}  # the last one counts, as everywhere in Kubernetes
 
 
 def test_hash_follows_the_objects_and_not_the_files(tmp_path: Path) -> None:
@@ -235,14 +162,6 @@ def test_document_keeps_what_no_rule_reads() -> None:
     assert objects.source(objects.pods[0]) == "memory (document 2)"
     with pytest.raises(KeyError):
         objects.document(objects.pods[0])
-
-
-def test_garbage_collection_is_left_as_it_was() -> None:
-    import gc
-
-    assert gc.isenabled()
-    read(json.dumps(pod("a")))
-    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(
@@ -271,10 +190,6 @@ def test_names_hold_no_control_characters(kind: str, character: str) -> None:
     assert told == [("metadata.name", ascii(name), expected), ("metadata.namespace", ascii(name), expected)]
     assert str(caught.value).replace("\n", "").isprintable()
     assert character == "\n" or character not in str(caught.value)
-
-
-def test_names_of_other_alphabets_are_read() -> None:
-    assert names(read(json.dumps(pod("\u00fc-\u65e5\u672c")))) == ["\u00fc-\u65e5\u672c"]
 
 
 def test_what_is_not_read_holds_no_control_characters_either() -> None:

@@ -71,10 +71,6 @@ def test_anchors_end_with_their_document() -> None:
     assert refused("a: &a 1\n---\nb: *a\n")[1] == "the alias *a"
 
 
-def test_later_anchor_of_the_same_name_wins() -> None:
-    assert loaded("[&a 1, *a, &a 2, *a]") == [[1, 1, 2, 2]]
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -124,21 +120,6 @@ def test_one_hundred_levels_and_no_more() -> None:
     )
     assert refused("- " * 101 + "a")[1] == "more than 100 levels of nesting"
     assert refused("\n".join(" " * level + "a:" for level in range(102)))[0] == "line 101, column 101"
-
-
-def test_documents_before_an_error_are_read() -> None:
-    documents = syntax.documents(b"a: 1\n---\nb: 2\n---\nc: [\n")
-    assert [next(documents).pieces, next(documents).pieces] == [["{", '"a":', "1", "}"], ["{", '"b":', "2", "}"]]
-    with pytest.raises(syntax.YamlError):
-        next(documents)
-
-
-def test_key_may_be_any_scalar() -> None:
-    assert loaded("1: a\ntrue: b\n~: c\n? long\n: d\n") == [{"1": "a", "true": "b", "~": "c", "long": "d"}]
-
-
-def test_block_scalars_keep_their_lines() -> None:
-    assert loaded("a: |\n  x\n   y\nb: >-\n  x\n  y\n") == [{"a": "x\n y\n", "b": "x y"}]
 
 
 def test_many_tag_directives_are_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +27,6 @@ def test_files(name: str, tmp_path: Path) -> None:
     text = gzip.decompress(first) if name.endswith(".gz") else first
     assert text.decode() == (to_json(POD) if ".json" in name else to_yaml(POD))
     assert manifests.load([tmp_path / name]).pods[0].spec.node_name == "on"
-
-
-def test_several_documents() -> None:
-    assert to_yaml([{"a": 1}, {"b": 2}]) == "a: 1\n---\nb: 2\n"
-    assert json.loads(to_json([POD])) == {"apiVersion": "v1", "kind": "List", "items": [POD]}
-    assert to_yaml([]) == ""
-
-
-def test_standard_output(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    manifests.dump({"a": "ü"}, "-")
-    manifests.dump({"a": "ü"}, "-", as_json=True)
-    assert capsysbinary.readouterr().out == 'a: "ü"\n{\n  "a": "ü"\n}\n'.encode()
-
-
-def test_blocks() -> None:
-    value = {"a": {"b": [[1, [2]], {"c": {"d": []}, "e": None}], "f": {}}, "g": True, "h": 1.5, "i": "x y"}
-    assert to_yaml(value) == (
-        'a:\n  b:\n  - - 1\n    - - 2\n  - c:\n      d: []\n    e: null\n  f: {}\ng: true\nh: 1.5\ni: "x y"\n'
-    )
 
 
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.problem import Instance, Key
-from tests.netdocs import APP, KEP, WORKLOAD, app_group, call, member, network_topology, place, ref, weights
+from tests.netdocs import KEP, WORKLOAD, app_group, call, member, network_topology, place, ref, weights
 from tests.support import Document, instance_of, pod
 
 NETWORK = network_topology(weights())
@@ -46,13 +46,6 @@ NOWHERE: Home = (None, None)
 # by labels
 
 
-@pytest.mark.parametrize(
-    "state", [{}, {"node": "n1"}, {"node": "n1", "metadata": {"labels": {APP: "shop", WORKLOAD: "web"}}}]
-)
-def test_by_labels(state: dict[str, Any]) -> None:
-    assert home(SHOP, member("p", "web", **state)) == IN_SHOP
-
-
 def test_the_label_is_the_selector_and_not_the_name() -> None:
     """The Deployment of the shipped object is web-x, its selector web."""
     docs = (SHOP, member("p", "web-x"))
@@ -88,12 +81,6 @@ def test_a_pod_of_no_workload() -> None:
 # by owner
 
 
-def test_by_owner() -> None:
-    assert home(SHOP, owned("Deployment", "web-x")) == IN_SHOP
-    assert home(SHOP, owned("StatefulSet", "web-x")) == NOWHERE
-    assert home(SHOP, owned("Deployment", "web")) == NOWHERE
-
-
 def test_a_replica_set_stands_for_its_deployment() -> None:
     pods = owned("ReplicaSet", "anything")
     assert home(SHOP, replica_set("anything", "web-x"), pods) == IN_SHOP
@@ -105,33 +92,11 @@ def test_of_a_replica_set_that_is_not_there_the_name_tells(name: str, labels: di
     assert home(SHOP, owned("ReplicaSet", name, labels=labels)) == IN_SHOP
 
 
-def test_a_replica_set_of_its_own_is_not_a_deployment() -> None:
-    alone = replica_set("web-x-1", None)
-    assert home(SHOP, alone, owned("ReplicaSet", "web-x-1")) == NOWHERE
-    entries = [{"workload": {"kind": "ReplicaSet", "name": "web-x-1", "selector": "web"}}]
-    assert home(app_group(listed=entries), alone, owned("ReplicaSet", "web-x-1")) == IN_SHOP
-
-
-def test_a_pod_that_nobody_made_may_be_a_workload_itself() -> None:
-    entries = [{"workload": {"kind": "Pod", "name": "p", "selector": "web"}}]
-    assert home(app_group(listed=entries), pod("p")) == IN_SHOP
-    assert home(app_group(listed=entries), pod("q"), name="q") == NOWHERE
-
-
 @pytest.mark.parametrize(("namespace", "found"), [("default", IN_SHOP), ("far", NOWHERE)])
 def test_a_workload_with_a_namespace_is_of_that_namespace(namespace: str, found: Home) -> None:
     entries = [{"workload": ref("web", namespace="default")}]
     docs = (app_group(listed=entries), owned("Deployment", "web-x", namespace=namespace))
     assert home(*docs, namespace=namespace) == found
-
-
-def test_the_label_comes_before_the_owner() -> None:
-    other = app_group("other", {"x": []})
-    assert home(SHOP, other, owned("Deployment", "web-x", labels={APP: "other", WORKLOAD: "x"})) == (
-        Key("default", "other"),
-        "x",
-    )
-    assert home(SHOP, owned("Deployment", "web-x", labels={APP: "gone"})) == NOWHERE
 
 
 # AppGroups of one name

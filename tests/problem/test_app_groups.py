@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from placer.kube.manifests import load
 from placer.problem import AppGroup, Dependency, Key
 from tests.netdocs import APP, KEP, app_group, call, costs, member, network_topology, place, ref, weights
-from tests.support import DATA, Document, instance_of
+from tests.support import Document, instance_of
 
 SHOP = Key("default", "shop")
 NETWORK = network_topology(weights(zone=costs(("z", "y", 5), ("y", "z", 5))))
@@ -25,21 +24,6 @@ def findings(*docs: Document | str) -> list[tuple[str, str, str]]:
 
 def codes(*docs: Document | str) -> list[str]:
     return [code for code, _, _ in findings(*docs)]
-
-
-def test_workloads_are_called_by_their_selectors() -> None:
-    found = read(app_group(workloads={"web": ["db", call("cache", cost=3, bandwidth="100Mi")], "db": [], "cache": []}))
-    dependencies = (Dependency("web", "db", 10), Dependency("web", "cache", 3, 100 * 2**20))
-    assert found == AppGroup(SHOP, ("web", "db", "cache"), dependencies, "KahnSort")
-
-
-def test_the_sample_as_shipped() -> None:
-    (written,) = load([DATA / "samples" / "app-group.yaml"]).app_groups
-    assert written.spec is not None
-    assert written.spec.num_members == 3
-    found = instance_of((DATA / "samples" / "app-group.yaml").read_text()).app_groups[Key("default", "a1")]
-    assert found.workloads == ("P1", "P2", "P3")
-    assert found.dependencies == (Dependency("P1", "P2", 30, 100 * 2**20), Dependency("P2", "P3", 20, 250 * 2**20))
 
 
 def test_the_proposal_knows_names_only() -> None:
@@ -68,12 +52,6 @@ def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
     )
     expected = [("SeveralApiGroups", "AppGroup default/shop", message)]
     assert findings(old, new) == findings(new, old) == expected
-
-
-@pytest.mark.parametrize(("written", "bits"), [("1", 1), ("1500m", 2), (2, 2), ("1Gi", 2**30), ("0", 0)])
-def test_bandwidth_is_an_exact_integer(written: object, bits: int) -> None:
-    found = read(app_group(workloads={"web": [call("db", bandwidth=written)], "db": []}))
-    assert found.dependencies[0].min_bandwidth == bits
 
 
 def test_an_empty_app_group() -> None:
@@ -166,9 +144,3 @@ def test_a_workload_that_is_listed_twice() -> None:
     assert [str(each) for each in read(written).dependencies] == ["web -> db", "web -> cache"]
     message = "AppGroup default/shop lists workload web more than once; its dependencies are taken together"
     assert findings(written, NETWORK) == [("WorkloadTwice", "AppGroup default/shop", message)]
-
-
-def test_without_any_network_topology_there_is_one_finding() -> None:
-    docs = (app_group("a", {"web": ["db"], "db": []}), app_group("b", {"web": ["db"], "db": []}), app_group("c"))
-    message = "there is no NetworkTopology, so C8, C9 and O3 do not apply to AppGroup default/a and 1 other"
-    assert findings(*docs) == [("NoNetworkTopology", "AppGroup default/a", message)]

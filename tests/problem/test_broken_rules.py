@@ -18,19 +18,6 @@ def broken(*docs: Document, **options: Any) -> list[tuple[str, str]]:
     return [(finding.object, finding.message) for finding in instance.findings]
 
 
-def test_capacity() -> None:
-    docs = (node("n1", cpu=4, memory="8Gi", pods=2), pod("a", node="n1", cpu=3, memory="1Gi"))
-    message = "C2: pods bound to Node n1 request more than is allocatable: cpu 4500m of 4, pods 3 of 2"
-    late = pod("b", node="n1", cpu="1500m", metadata=DELETED)
-    assert broken(*docs, late, pod("c", node="n1")) == [("Node n1", message)]
-    assert broken(*docs, pod("c", node="n1", cpu=1)) == []
-
-
-def test_a_resource_that_the_node_does_not_have() -> None:
-    message = "C2: pods bound to Node n1 request more than is allocatable: nvidia.com/gpu 1 of 0"
-    assert broken(node("n1"), pod("a", node="n1", gpu=1)) == [("Node n1", message)]
-
-
 def test_room_held_for_another_scheduler_is_no_breach() -> None:
     other = pod("a", spec={"schedulerName": "other"}, status={"nominatedNodeName": "n1"}, cpu=5)
     assert broken(node("n1", cpu=4), other, scheduler_name="placer") == []
@@ -73,11 +60,6 @@ def test_a_node_in_no_hyper_node_lies_under_the_root_only() -> None:
     message = "C7: the bound pods of PodGroup default/g span tier 3, where at most tier 2 is allowed"
     assert broken(*spread(2, "n0", "n3")) == [("PodGroup default/g", message)]
     assert broken(*spread(3, "n0", "n3")) == []
-
-
-def test_soft_groups_may_spread() -> None:
-    soft = pod_group("g", networkTopology={"mode": "soft", "highestTierAllowed": 1})
-    assert broken(*TREE, soft, pod("p", group="g", node="n0"), pod("q", group="g", node="n2")) == []
 
 
 def test_tier_limits_of_subgroups() -> None:

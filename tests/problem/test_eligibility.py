@@ -58,13 +58,6 @@ def test_no_execute_keeps_pods_off() -> None:
     assert admitted({}, tainted("n1", {"key": "a", "effect": "NoExecute"})) == set()
 
 
-def test_cordoned_nodes_take_only_pods_that_tolerate_it() -> None:
-    cordoned = tainted("n1", unschedulable=True)
-    tolerant = {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}
-    assert admitted({}, cordoned) == set()
-    assert admitted(tolerant, cordoned) == {"n1"}
-
-
 @pytest.mark.parametrize(
     ("conditions", "ready"), [([], True), (["True"], True), (["False"], False), (["Unknown"], False)]
 )
@@ -73,11 +66,6 @@ def test_a_node_without_a_ready_condition_is_ready(conditions: list[str], ready:
     other = {"type": "DiskPressure", "status": "False"}
     status["conditions"].append(other)
     assert (admitted({"tolerations": [{"operator": "Exists"}]}, {**node("n1"), "status": status}) == {"n1"}) is ready
-
-
-def test_node_selector_needs_every_label() -> None:
-    nodes = (node("n1", {"a": "1"}), node("n2", {"a": "1", "b": "2"}), node("n3", {"a": "2", "b": "2"}))
-    assert admitted({"nodeSelector": {"a": "1", "b": "2"}}, *nodes) == {"n2"}
 
 
 OPERATORS = {

@@ -126,20 +126,6 @@ def test_what_has_ended_or_is_being_deleted_makes_nothing() -> None:
 # ------------------------------------------------------------------------------------- what pods carry
 
 
-def test_deployment_pods_are_as_their_template_says() -> None:
-    item = deployment(replicas=2, namespace="shop", creationTimestamp="2026-02-03T04:05:06Z")
-    item["spec"]["template"] = template({"app": "web"}, schedulerName="mine", priorityClassName="high")
-    one, two = grown(item).pods
-    assert (one.namespace, labels(one), one.spec.scheduler_name, one.spec.priority_class_name) == (
-        "shop",
-        {"app": "web"},
-        "mine",
-        "high",
-    )
-    assert one.metadata.creation_timestamp == two.metadata.creation_timestamp is not None
-    assert one.spec is two.spec
-
-
 def test_stateful_set_pods_have_an_identity_and_claims() -> None:
     item = stateful_set(replicas=2, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": {}}])
     one, two = grown(item).pods
@@ -197,15 +183,6 @@ def test_vcjob_pods_are_as_volcanos_job_controller_makes_them() -> None:
         "u1",
         True,
     )
-
-
-def test_template_goes_before_job() -> None:
-    own = task("worker", 1)
-    own["template"]["spec"] |= {"schedulerName": "mine", "priorityClassName": "low"}
-    spec = grown(vcjob(tasks=[own], schedulerName="other", priorityClassName="high")).pods[0].spec
-    assert (spec.scheduler_name, spec.priority_class_name) == ("mine", "low")
-    spec = grown(vcjob(schedulerName="other")).pods[0].spec
-    assert (spec.scheduler_name, spec.priority_class_name) == ("other", None)
 
 
 def test_volumes_of_a_vcjob_are_not_forgotten() -> None:

@@ -60,15 +60,6 @@ def member(name: str, role: str = "", **rest: Any) -> Document:
 # who is in which group
 
 
-def test_a_pod_in_no_group_is_a_gang_of_one() -> None:
-    group = only(
-        instance_of(node("n1"), pod("p", metadata={"creationTimestamp": "1970-01-01T00:01:00Z"}, spec={"priority": 7}))
-    )
-    assert group.key == GroupKey("", "default", "p")
-    assert (group.min_member, group.need, group.priority, group.created) == (1, 1, 7, 60.0)
-    assert group.pending == (Key("default", "p"),)
-
-
 ANNOTATIONS = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"]
 LABELS = ["scheduling.x-k8s.io/pod-group", "scheduling.sigs.k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"]
 
@@ -125,14 +116,6 @@ def test_a_name_that_stands_in_the_wrong_place_is_told(stands: str, key: str, re
     )
 
 
-def test_pods_that_name_an_absent_group_wait() -> None:
-    instance = instance_of(node("n1"), pod("p", group="g"), pod("q", group="g", node="n1"))
-    group = only(instance)
-    assert group.invalid == "PodGroup default/g is not in the instance"
-    assert (names(group.pending), names(group.bound)) == (["p"], ["q"])
-    assert codes(instance) == [("UnknownReference", "PodGroup default/g")]
-
-
 def test_terminating_pods_count_for_nothing_in_their_group() -> None:
     deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     policies = [{"name": "s", "matchLabelKeys": ["part"]}]
@@ -171,17 +154,6 @@ def test_succeeded_members_count_by_role_and_subgroup_in_volcano() -> None:
     assert [key.name for key in instance.pods] == ["d", "e"]
 
 
-@pytest.mark.parametrize(("least", "checked"), [(4, {}), (5, {"a": 2, "b": 3}), (6, {"a": 2, "b": 3})])
-def test_roles_are_not_checked_where_min_member_is_below_their_sum(least: int, checked: dict[str, int]) -> None:
-    assert group_of(member("p"), minMember=least, minTaskMember={"b": 3, "a": 2}).min_task_member == checked
-
-
-def test_the_role_is_an_annotation_or_a_label() -> None:
-    annotated = pod("p", group="g", annotations={"volcano.sh/task-spec": "a"}, labels={"volcano.sh/task-spec": "b"})
-    instance = instance_of(*TREE, pod_group("g"), annotated, member("q", "b"), member("r"))
-    assert [each.role for each in instance.pods.values()] == ["a", "b", ""]
-
-
 # subgroups
 
 
@@ -208,16 +180,6 @@ def test_the_first_policy_that_matches_takes_the_pod() -> None:
     assert parts(instance) == {"left-0": ["p"], "left-1": ["r"], "any-0": ["q"]}
     assert [each.policy for each in only(instance).sub_groups] == [0, 0, 1]
     assert [each.sub_group for each in instance.pods.values()] == [0, 2, 1, None]
-
-
-def test_every_key_must_be_there_and_not_empty() -> None:
-    instance = split(
-        [{"name": "s", "matchLabelKeys": ["a", "b"]}],
-        p={"a": "1", "b": "2"},
-        q={"a": "1"},
-        r={"a": "1", "b": ""},
-    )
-    assert parts(instance) == {"s-1-2": ["p"]}
 
 
 def test_a_policy_without_keys_takes_nothing() -> None:
@@ -320,12 +282,6 @@ def test_priority_of_a_pod(case: str) -> None:
     assert instance.findings == ()
 
 
-def test_an_unknown_class_of_a_pod_is_a_finding_and_the_default_counts() -> None:
-    instance = instance_of(node("n1"), *CLASSES, pod("p", spec={"priorityClassName": "x"}))
-    assert only(instance).priority == 10
-    assert codes(instance) == [("UnknownReference", "PriorityClass x")]
-
-
 def test_of_two_global_defaults_the_lower_counts() -> None:
     instance = instance_of(node("n1"), *CLASSES, priority_class("other", 4, globalDefault=True), pod("p"))
     assert only(instance).priority == 4
@@ -426,11 +382,3 @@ def test_a_mirror_pod_is_no_member_and_anchors_nothing() -> None:
         "PodGroup default/g is named by Pod default/m: found static or DaemonSet pods, which are no members; expected "
         "pods that can run on other nodes"
     )
-
-
-def test_a_mirror_pod_ties_no_replica_to_its_domain() -> None:
-    labels = {"leaderworkerset.sigs.k8s.io/name": "lws", "leaderworkerset.sigs.k8s.io/group-index": "0"}
-    notes = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack", "kubernetes.io/config.mirror": "m"}
-    there = pod("m", node="n1", metadata={"name": "m", "namespace": "default", "labels": labels, "annotations": notes})
-    instance = instance_of(node("n1", {"rack": "a"}), there)
-    assert instance.pods[Key("default", "m")].neighbours.units == ()

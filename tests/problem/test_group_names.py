@@ -44,25 +44,6 @@ def test_each_group_has_a_name_of_its_own(key: GroupKey) -> None:
     assert find_groups(CASE, full_name(key))[0] == groups_named(INSTANCE, full_name(key)).pop() == key
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        ("PodGroup.scheduling.volcano.sh/ml/train", "podgroup.scheduling.volcano.sh/ml/train"),
-        ("pg.scheduling.x-k8s.io/ml/train", "podgroup.scheduling.x-k8s.io/ml/train"),
-        ("pod/ml/train", "pod/ml/train"),
-        ("pod/ml/k", "podgroup.kueue.x-k8s.io/ml/train"),
-        ("ml/v", "podgroup.scheduling.volcano.sh/ml/train"),
-        ("ml/alone", "pod/ml/alone"),
-        ("d", "pod/default/d"),
-        ("alone", "pod/ml/alone"),
-        ("pod/alone", "pod/ml/alone"),
-        ("pod/k", "podgroup.kueue.x-k8s.io/ml/train"),
-    ],
-)
-def test_a_group_is_found_by_kind_and_by_its_pod(words: str, name: str) -> None:
-    assert full_name(find_groups(CASE, words)[0]) == full_name(groups_named(INSTANCE, words).pop()) == name
-
-
 def job(name: str, **spec: object) -> Document:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main"}]}}
     head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "ml"}}

@@ -74,33 +74,6 @@ def groups(*items: Document) -> dict[str, int]:
 # -------------------------------------------------------------------------------------------------------------- JobSet
 
 
-def test_pods_of_a_job_set() -> None:
-    """Names, labels and owner as the controllers give them; replicas left out are 1."""
-    pods = made(job_set(replicated("driver", pods=1), replicated("worker", 2)))
-    assert list(pods) == ["train-driver-0-0", *(f"train-worker-{job}-{pod}" for job in (0, 1) for pod in (0, 1))]
-    pod = pods["train-worker-1-0"]
-    marks = {
-        f"{JOB_SET}/jobset-name": "train",
-        f"{JOB_SET}/replicatedjob-name": "worker",
-        f"{JOB_SET}/restart-attempt": "0",
-        f"{JOB_SET}/replicatedjob-replicas": "2",
-        f"{JOB_SET}/global-replicas": "3",
-        f"{JOB_SET}/job-index": "1",
-        f"{JOB_SET}/job-key": sha1("ml/train-worker-1"),
-        f"{JOB_SET}/job-global-index": "2",
-        f"{JOB_SET}/group-name": "default",
-        f"{JOB_SET}/group-replicas": "3",
-        f"{JOB_SET}/job-group-index": "2",
-    }
-    index = {"batch.kubernetes.io/job-completion-index": "0"}
-    of_job = {"job-name": "train-worker-1", "batch.kubernetes.io/job-name": "train-worker-1"}
-    assert pod.metadata.labels == marks | index | of_job
-    assert pod.metadata.annotations == marks | index
-    (owner,) = pod.metadata.owner_references
-    assert (owner.api_version, owner.kind, owner.name, owner.controller) == ("batch/v1", "Job", "train-worker-1", True)
-    assert pod.namespace == "ml"
-
-
 def test_restarts_and_the_coordinator_are_marked() -> None:
     coordinator = {"replicatedJob": "driver", "jobIndex": 0, "podIndex": 0}
     item = job_set(replicated("driver", pods=1), coordinator=coordinator, network={"subdomain": "net"})

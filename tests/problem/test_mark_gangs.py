@@ -161,21 +161,6 @@ def test_a_task_group_that_nobody_states_makes_the_gang_invalid() -> None:
     assert "expected one that" in str(group_of(instance_of(node("n"), member("a", "x")), "a").invalid)
 
 
-def test_the_minimum_stands_on_the_owner_too() -> None:
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "uid": "d", "annotations": {MIN_MEMBER: "3"}},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}},
-        },
-    }
-    instance = instance_of(node("n"), deployment)
-    assert [(group.key.name, group.min_member) for group in instance.groups.values()] == [("podgroup-d", 3)]
-
-
 def test_in_a_cluster_the_controller_makes_the_gang() -> None:
     pods = [
         {**marked(name, "volcano"), "spec": {**marked(name, "volcano")["spec"], "schedulerName": "placer"}}
@@ -312,12 +297,6 @@ def test_a_gang_without_a_minimum_is_invalid() -> None:
     for labels in ({f"{LIGHT}/name": "g"}, {f"{KUEUE}/pod-group-name": "g"}):
         instance = instance_of(node("n"), pod("a", labels=labels))
         assert "found on none of the pods" in str(group_of(instance, "a").invalid)
-
-
-def test_a_pod_gang_of_grove_is_refused() -> None:
-    instance = instance_of(node("n"), pod("a", labels={"grove.io/podgang": "x"}))
-    assert placed(instance) == set()
-    assert "grove.io/podgang: x" in next(iter(instance.pods.values())).unsupported[0]
 
 
 def test_a_version_that_is_not_read_stops_no_group_of_one_that_is() -> None:

@@ -84,10 +84,6 @@ def test_namespaces_by_label(labels: dict[str, str], expected: list[str]) -> Non
     assert kept_off(namespace, bound, pod("p", labels={"app": "web"})) == expected
 
 
-def test_pending_pods_keep_nobody_off() -> None:
-    assert kept_off(pod("other", spec=anti(**WEB)), pod("p", labels={"app": "web"})) == []
-
-
 def test_terms_are_read_into_one_form() -> None:
     (term,) = read(
         anti(**WEB, matchLabelKeys=["v", "w"], mismatchLabelKeys=["u"]), labels={"v": "1", "u": "2"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.answers.solving import solve
-from placer.problem import Area, Instance, Key, Link, Network
+from placer.problem import Instance, Key, Link, Network
 from placer.problem.placement import Placement
 from placer.rules.scoring import score
 from tests.netdocs import (
@@ -81,31 +81,6 @@ def test_the_sample_of_the_proposal() -> None:
     assert network.cost("z4", "z3") == 10
     assert network.capacities.get(Link("zone", "z1", "z2")) == 2**30
     assert network.capacities.get(Link("region", "us-east-1", "us-west-1")) == 10 * 2**30
-
-
-@pytest.mark.parametrize("field", ["bandwidthAllocated", "bandwidthAllocatable"])
-def test_what_is_allocated_is_our_output_and_never_an_input(field: str) -> None:
-    bare, told = both(5, "1Gi"), both(5, "1Gi")
-    told[0]["costList"][0][field] = "1Gi"
-    docs = [network_topology(weights(zone=origins)) for origins in (bare, told)]
-    assert read(docs[0]) == read(docs[1])
-
-
-def test_areas() -> None:
-    nodes = (*NODES, place("n4", "r"), place("n5", ""), node("n6", {ZONE: "x"}), place("n7", "r/x"))
-    network = read(network_topology(), nodes=nodes)
-    assert [network.area(f"n{number}") for number in range(1, 8)] == [
-        Area("r", "x"),
-        Area("r", "y"),
-        Area("s", "z"),
-        Area("r", ""),
-        Area("", "", "n5"),
-        Area("", "", "n6"),
-        Area("r", "x"),
-    ]
-    assert network.area("gone") == Area("", "", "gone")
-    assert network.area_cost(Area("r", "x"), Area("r", "x")) == network.cost("n1", "n7") == 1
-    assert network.cost("n5", "n6") == network.cost("n5", "gone") == network.cost("n4", "n1") == 100
 
 
 # which one

@@ -56,18 +56,6 @@ def test_node_groups_of_a_queue(near: Any, far: Any, nodes: list[str]) -> None:
     assert admitted(instance_of(*documents)) == nodes
 
 
-def test_a_queue_that_says_nothing_takes_what_the_nearest_above_says() -> None:
-    queues = [
-        *(asking("root", ("c", "")), asking("top", ("a", "")), asking("mid", parent="top")),
-        *(asking("low", parent="mid"), asking("own", ("b", ""), parent="top"), asking("other", parent="root")),
-    ]
-    names = {"low": ["n-a"], "mid": ["n-a"], "own": ["n-b"], "other": ["n-c"], "top": ["n-a"]}
-    pods = [pod(name, annotations={"scheduling.volcano.sh/queue-name": name}, cpu=1) for name in names]
-    instance = instance_of(*NODES, *queues, *pods, pod("free", cpu=1))
-    assert {name: admitted(instance, name) for name in names} == names
-    assert len(admitted(instance, "free")) == 4
-
-
 def test_the_judge_names_the_queue() -> None:
     in_queue = pod("p", annotations={"scheduling.volcano.sh/queue-name": "q"}, cpu=1)
     instance = instance_of(*NODES, asking("q", ("a", "")), in_queue)

@@ -15,22 +15,6 @@ def codes(instance: Instance) -> list[tuple[str, str]]:
     return [(finding.code, finding.object) for finding in instance.findings]
 
 
-def owned(name: str, kind: str, version: str, **options: Any) -> Document:
-    owner = {"apiVersion": version, "kind": kind, "name": "o", "controller": True}
-    return pod(name, metadata={"ownerReferences": [owner]}, **options)
-
-
-def test_an_owner_that_is_not_read_is_one_finding_per_kind() -> None:
-    pods = [owned(name, "PyTorchJob", "kubeflow.org/v1") for name in ("b", "a")]
-    instance = instance_of(node("n1"), *pods, owned("c", "RayCluster", "ray.io/v1"))
-    message = (
-        "PyTorchJob.kubeflow.org is not read, so Pod default/a and 1 other count as pods by themselves and not as a "
-        "gang of it"
-    )
-    assert instance.findings[0] == Finding("UnsupportedKind", "PyTorchJob.kubeflow.org", message)
-    assert codes(instance)[1:] == [("UnsupportedKind", "RayCluster.ray.io")]
-
-
 MAY_MEAN_A_GANG = {
     "job set": (pod("p", labels={"jobset.sigs.k8s.io/jobset-name": "j"}), "JobSet"),
     "leader and workers": (pod("p", labels={"leaderworkerset.sigs.k8s.io/name": "l"}), "LeaderWorkerSet"),
@@ -185,8 +169,3 @@ def test_workloads_that_are_not_expanded_take_no_room_and_say_so(kind: str) -> N
 )
 def test_a_mark_on_the_wrong_side_or_of_no_rule_is_a_finding(written: Document, message: str) -> None:
     assert instance_of(node("n1"), pod("p", **written)).findings == (Finding("FieldIgnored", "Pod default/p", message),)
-
-
-def test_a_protection_on_the_wrong_side_of_a_pod_that_runs_is_a_finding() -> None:
-    runs = pod("p", node="n1", labels={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
-    assert [each.code for each in instance_of(node("n1"), runs).findings] == ["FieldIgnored"]

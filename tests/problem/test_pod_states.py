@@ -142,25 +142,6 @@ def test_a_bound_pod_on_a_node_that_is_not_there_stays_and_is_a_finding() -> Non
     assert finding.message == "Node gone, named by Pod default/p and 1 other, is not in the instance"
 
 
-@pytest.mark.parametrize(
-    ("metadata", "annotations", "daemon"),
-    [
-        ({}, {}, False),
-        (
-            {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]},
-            {},
-            True,
-        ),
-        ({"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n1", "controller": True}]}, {}, True),
-        ({"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r"}]}, {}, False),
-        ({}, {"kubernetes.io/config.mirror": "abc"}, True),
-    ],
-)
-def test_pods_that_belong_to_their_node(metadata: dict[str, Any], annotations: dict[str, str], daemon: bool) -> None:
-    instance = instance_of(node("n1"), pod("p", node="n1", metadata=metadata, annotations=annotations))
-    assert instance.pods[Key("default", "p")].daemon is daemon
-
-
 def test_pods_pending_without_any_node_are_a_bad_instance() -> None:
     with pytest.raises(BadInstance, match=r"Node: found none, expected at least one: pending pods 2"):
         instance_of(pod("p"), pod("q"))

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from placer.answers.solving import solve
-from placer.base.errors import BadInstance
 from placer.problem import Instance, Key
 from tests.support import Document, instance_of, node, pod, pod_group, queue
 
@@ -65,25 +64,11 @@ def test_a_group_of_another_namespace_waits_and_keeps_nothing_from_whose_queue_i
     assert list(placed.node_of) == [Key("ml", "p")]
 
 
-def test_capability_in_the_units_of_requests_zeros_kept() -> None:
-    read = instance_of(queue("q", {"cpu": "1500m", "memory": "1Gi", "gpu": 0})).queues["q"]
-    assert read.capability == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 0}
-    assert (read.parent, read.open) == (None, True)
-
-
 def test_a_capability_is_rounded_down() -> None:
     assert instance_of(queue("q", {"cpu": "1500500u", "gpu": "2500m"})).queues["q"].capability == {
         "cpu": 1500,
         "nvidia.com/gpu": 2,
     }
-
-
-@pytest.mark.parametrize(
-    ("status", "is_open"),
-    [({"state": "Open"}, True), ({}, True), ({"state": "Closed"}, False), ({"state": "Closing"}, True)],
-)
-def test_state(status: dict[str, str], is_open: bool) -> None:
-    assert instance_of(queue("q") | {"status": status}).queues["q"].open is is_open
 
 
 def test_parents() -> None:
@@ -99,18 +84,6 @@ def test_a_circle_of_parents_is_a_finding() -> None:
     )
     assert codes(instance) == [("QueueCycle", "Queue a")]
     assert set(instance.queue_path("d")) == {"a", "b", "c", "d"}
-
-
-def test_a_pod_is_in_the_queue_of_its_pod_group() -> None:
-    member = pod("p", group="g", annotations={QUEUE: "other"})
-    assert queue_of(queue("q"), queue("other"), pod_group("g", queue="q"), member) == "q"
-
-
-def test_the_namespace_names_the_queue_where_the_pod_group_does_not() -> None:
-    docs = (queue("q"), queue("r"), namespace("default", "r"))
-    assert queue_of(*docs, pod_group("g"), pod("p", group="g")) == "r"
-    assert queue_of(*docs, pod_group("g", queue="q"), pod("p", group="g")) == "q"
-    assert queue_of(*docs, pod("p")) is None
 
 
 def test_volcanos_default_queue_binds_where_it_exists() -> None:
@@ -150,11 +123,3 @@ def test_an_unknown_queue_is_a_finding() -> None:
     assert codes(instance) == [("UnknownReference", "Queue x"), ("UnknownReference", "Queue y")]
     assert instance.findings[0].message == "Queue x, named by PodGroup default/g, is not in the instance"
     assert instance.queue_path("x") == ()
-
-
-def test_a_weight_is_1_unless_it_is_written() -> None:
-    read = instance_of(queue("a"), {**queue("b"), "spec": {"weight": 7}}).queues
-    assert (read["a"].weight, read["b"].weight) == (1, 7)
-    for weight in (0, 65536, "2"):
-        with pytest.raises(BadInstance, match="weight"):
-            instance_of({**queue("b"), "spec": {"weight": weight}})

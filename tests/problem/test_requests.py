@@ -142,12 +142,6 @@ def test_resize_of_a_bound_pod(case: str) -> None:
     assert requested(spec, {"phase": "Running", **status}, on="n1") == {"cpu": cpu, "pods": 1}
 
 
-def test_a_refused_resize_keeps_what_the_kubelet_does_not_report() -> None:
-    spec = {"containers": [container("a", {"cpu": "2", "nvidia.com/gpu": 1})]}
-    status = _status({"allocatedResources": {"cpu": "1"}}, phase="Running", **REFUSED)
-    assert requested(spec, status, on="n1") == {"cpu": 1000, "nvidia.com/gpu": 1, "pods": 1}
-
-
 #: Wanted, allocated and actuated cpu by container, and what the pod counts: upstream's sums, the largest of them.
 SUMS: dict[str, tuple[list[str], list[str], list[str], dict[str, Any], int]] = {
     "two containers change places": (["1", "2"], ["2", "1"], ["2", "1"], DEFERRED, 3000),
@@ -183,16 +177,6 @@ def test_a_resized_sidecar_counts_in_each_sum_at_the_start_as_well() -> None:
     }
     assert requested(spec, status, on="n1") == {"cpu": 7000, "pods": 1}
     assert requested(spec, {**status, **REFUSED}, on="n1") == {"cpu": 5000, "pods": 1}
-
-
-def test_an_init_container_counts_what_its_status_says() -> None:
-    spec = {
-        "containers": [container("a", {"cpu": "1"})],
-        "initContainers": [sidecar("s", cpu="1"), container("i", {"cpu": "1"})],
-    }
-    given = [{"name": name, "allocatedResources": {"cpu": "5"}} for name in ("s", "i")]
-    # a 1 + s 5 = 6 while running, s 5 + i 5 = 10 at the start.
-    assert requested(spec, {"phase": "Running", "initContainerStatuses": given}, on="n1") == {"cpu": 10_000, "pods": 1}
 
 
 def test_a_pod_level_resize_of_a_bound_pod() -> None:

@@ -41,24 +41,6 @@ def codes(instance: Instance) -> list[tuple[str, str]]:
     return [(finding.code, finding.object) for finding in instance.findings]
 
 
-SOUND = (
-    hyper_node("leaf-a", 1, nodes=("n0", "n1"), tier_name="rack"),
-    hyper_node("leaf-b", 1, nodes=("n2", "n3"), tier_name="rack"),
-    hyper_node("spine", 3, children=("leaf-b", "leaf-a"), tier_name="row"),
-)
-
-
-def test_a_sound_tree() -> None:
-    topology = tree(*SOUND).topology
-    assert list(topology.hyper_nodes) == ["leaf-a", "leaf-b", "spine"]
-    spine, leaf = topology.hyper_nodes["spine"], topology.hyper_nodes["leaf-a"]
-    assert (spine.children, spine.nodes, spine.parent) == (("leaf-a", "leaf-b"), (), None)
-    assert (leaf.tier, leaf.tier_name, leaf.parent, leaf.nodes) == (1, "rack", "spine", ("n0", "n1"))
-    assert topology.root_tier == 4
-    assert topology.path("n2") == ("leaf-b", "spine")
-    assert topology.path("n5") == ()
-
-
 def test_without_hyper_nodes_the_root_has_tier_1() -> None:
     assert tree().topology.root_tier == 1
 
@@ -193,17 +175,6 @@ def test_a_tier_that_is_not_above_the_childs(tier: int) -> None:
     message = f"HyperNode p has tier {tier}, which is not above that of its members a (tier 1)"
     assert instance.findings[0].message == message
     assert list(instance.topology.hyper_nodes) == ["a", "b"]
-
-
-def test_a_tier_name_on_two_tiers_is_a_finding_even_if_nobody_uses_it() -> None:
-    instance = tree(
-        hyper_node("a", 1, nodes=("n0",), tier_name="rack"),
-        hyper_node("b", 2, nodes=("n1",), tier_name="rack"),
-        hyper_node("c", 1, nodes=("n2",), tier_name="rack"),
-    )
-    assert codes(instance) == [("TierNameAmbiguous", "HyperNode a")]
-    assert instance.findings[0].message == "tierName rack stands on 2 tiers: 1 (HyperNode a), 2 (HyperNode b)"
-    assert len(instance.topology.hyper_nodes) == 3
 
 
 def test_patterns_that_do_not_fit_into_one_automaton_are_matched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from placer.kube.unread_kinds import LIMITS
 from placer.passes.cluster.reading.snapshot import take
 from placer.problem.instance_builder import make_instance
 from tests.cluster.snapshots import ListServer
@@ -78,29 +77,10 @@ def test_a_workload_has_pods_or_makes_none(documents: list[Document], missing: b
 # ---------------------------------------------------------------------------------------------------- queues and quotas
 
 
-@pytest.mark.parametrize(
-    ("limit", "mark"), [(limit, mark) for limit in LIMITS for mark in limit.marks], ids=lambda each: str(each)[:40]
-)
-def test_a_queue_that_a_pending_pod_names_is_a_finding(limit: Any, mark: str) -> None:
-    pods = [pod(name, labels={mark: "team-a"}) for name in "ba"]
-    message = f"{limit.full} is not read: the limits of team-a that hold for Pod default/a and 1 other decide nothing"
-    assert told(*pods) == {limit.full: message}
-    assert told(pod("a", annotations={mark: "team-a"})).keys() == {limit.full}
-    assert told(pod("a", labels={mark: "team-a"}, node="n1")) == {}
-
-
 def test_a_queue_that_the_workload_names_counts_for_the_pods_that_are_made_of_it() -> None:
     spec = {"template": {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}}
     job = custom("batch/v1", "Job", labels={KUEUE: "team-a"}, spec=spec)
     assert told(job).keys() == {"LocalQueue.kueue.x-k8s.io", "ResourceFlavor.kueue.x-k8s.io"}
-
-
-@pytest.mark.parametrize("api", ["scheduling.x-k8s.io/v1alpha1", "scheduling.sigs.k8s.io/v1alpha1"])
-def test_a_quota_holds_for_the_pods_of_its_namespace(api: str) -> None:
-    quota = custom(api, "ElasticQuota", namespace="ml")
-    message = "ElasticQuota.scheduling.x-k8s.io is not read: the limits that hold for Pod ml/a decide nothing"
-    assert told(quota, pod("a", namespace="ml")) == {"ElasticQuota.scheduling.x-k8s.io": message}
-    assert told(quota, pod("a")) == {}
 
 
 @pytest.mark.parametrize("kind", ["ResourceQuota", "LimitRange"])

@@ -49,27 +49,6 @@ def test_a_mark_that_no_rule_reads_is_a_finding(mark: Mark) -> None:
         assert said(job(**bearing(mark, value))) == [f"{words} Job default/j decides nothing"]
 
 
-@pytest.mark.parametrize(
-    ("labels", "scheduler", "found"),
-    [
-        ({"queue": "root.a"}, "yunikorn", True),
-        ({"queue": "root.a", "applicationId": "x"}, None, True),
-        ({"queue": "root.a"}, None, False),
-        ({"applicationId": "x"}, "yunikorn", False),
-    ],
-)
-def test_the_plain_label_of_a_queue_counts_for_pods_of_yunikorn(
-    labels: dict[str, str], scheduler: str | None, found: bool
-) -> None:
-    spec = {"schedulerName": scheduler} if scheduler else {}
-    messages = said(pod("p", labels=labels, spec=spec))
-    assert messages == (
-        ["queue of YuniKorn is not read: the limits of root.a that hold for Pod default/p decide nothing"]
-        if found
-        else []
-    )
-
-
 def namespace(**annotations: str) -> Document:
     notes = {key.replace("__", "/"): value for key, value in annotations.items()}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "annotations": notes}}
@@ -135,13 +114,6 @@ def test_a_mark_of_a_workload_and_of_other_pods_is_one_finding_with_a_count() ->
     ]
 
 
-def test_the_queue_of_volcano_as_a_label_is_a_finding() -> None:
-    label = {"scheduling.volcano.sh/queue-name": "q"}
-    words = "label scheduling.volcano.sh/queue-name, which is read as an annotation only, of"
-    assert said(pod("p", labels=label)) == [f"{words} Pod default/p decides nothing"]
-    assert said(job(labels=label)) == [f"{words} Job default/j decides nothing"]
-
-
 def test_a_minimum_of_a_job_of_volcano_is_a_finding_and_no_second_gang() -> None:
     task = {"name": "t", "replicas": 2, "template": job()["spec"]["template"]}  # type: ignore[index]
     notes = {marks.VOLCANO_GROUP_MINIMUM: "1"}
@@ -174,13 +146,6 @@ def two_racks(pods: int, **notes: str) -> Instance:
     return instance_of(*nodes, *racks, job(pods=pods, template={"annotations": written}))
 
 
-def test_a_hard_topology_keeps_the_pods_of_an_owner_in_one_domain() -> None:
-    gang = {marks.VOLCANO_GROUP_MINIMUM: "2", MODE: "hard", TIER: "1"}
-    assert placed(two_racks(2, **gang)) in (["a0", "a1"], ["b0", "b1"])
-    assert placed(two_racks(3, **{**gang, marks.VOLCANO_GROUP_MINIMUM: "3"})) == []
-    assert len(placed(two_racks(3, **{**gang, marks.VOLCANO_GROUP_MINIMUM: "3", TIER: "2"}))) == 3
-
-
 def test_without_a_minimum_one_pod_is_needed_and_the_others_are_near_it() -> None:
     assert len(placed(two_racks(3, **{TIER: "1"}))) == 2
 
@@ -191,12 +156,6 @@ def test_a_tier_that_is_no_number_keeps_the_gang_waiting() -> None:
     (group,) = [each for each in instance.groups.values() if each.pending]
     assert group.invalid is not None
     assert f"annotation {TIER} of Pod default/j-0: found 'rack', expected a number" in group.invalid
-
-
-def test_a_hard_topology_without_a_tier_is_a_finding() -> None:
-    found = two_racks(2, **{MODE: "hard"}).findings
-    assert [each.code for each in found] == ["HardWithoutLimit"]
-    assert found[0].message.startswith(f"annotation {MODE} of PodGroup ")
 
 
 def test_pods_that_state_two_tiers_have_the_lower_one() -> None:
@@ -248,17 +207,3 @@ def test_room_that_a_reservation_holds_is_said_to_count_as_free() -> None:
     message = "Reservation is not read: the room that Reservation r holds counts as free"
     assert said(reservation, pod("p")) == [message]
     assert said(reservation) == []
-
-
-def test_a_pod_group_of_the_first_group_of_volcano_is_one_that_is_not_read() -> None:
-    old: Document = {
-        "apiVersion": "scheduling.incubator.k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "g", "namespace": "default"},
-        "spec": {"minMember": 2},
-    }
-    instance = instance_of(node("n1"), old, pod("p", annotations={"scheduling.k8s.io/group-name": "g"}))
-    assert placed(instance) == []
-    (key,) = (key for key, group in instance.groups.items() if group.pending)
-    assert "its version is not read" in instance.findings[0].message
-    assert key.name == "g"

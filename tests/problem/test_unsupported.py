@@ -100,11 +100,6 @@ def test_own_fields(case: str) -> None:
     assert refused(pod("p", spec=spec)) == expected
 
 
-def test_bound_pods_are_refused_only_where_they_are_to_be_bound_again() -> None:
-    """By a move; where they run they stay."""
-    assert len(refused(pod("p", node="n1", spec=DATA))) == 1
-
-
 @pytest.mark.parametrize(
     ("phase", "reason"),
     [("Bound", None), ("Pending", "is not Bound"), ("Lost", "is not Bound"), (None, "is not Bound")],

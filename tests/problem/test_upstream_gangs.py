@@ -199,12 +199,6 @@ def test_a_topology_key_makes_the_pods_one_unit_and_one_that_no_node_carries_is_
     ]
 
 
-def test_a_group_that_is_not_there_is_waited_for() -> None:
-    instance = instance_of(node("n1"), member("a", "later"))
-    assert waiting(instance) == {"later": "InvalidGroup"}
-    assert [(each.code, each.object) for each in instance.findings] == [("UnknownReference", "PodGroup default/later")]
-
-
 # ------------------------------------------------------------------------------------------------ Workloads of v1alpha1
 
 

@@ -59,13 +59,6 @@ def test_tarjan_takes_the_roots_in_the_order_of_the_spec() -> None:
     assert order("TarjanSort", WORKLOADS, BOUTIQUE) == "P1 P10 P9 P8 P7 P5 P6 P4 P3 P2 P11"
 
 
-def test_the_last_of_several_roots_comes_first() -> None:
-    """The stack holds a, b, c; c is on top, and what it frees is on top of b."""
-    calls = {"a": ["x"], "c": ["y", "z"]}
-    assert order("KahnSort", ["a", "b", "c", "x", "y", "z"], calls) == "c z y b a x"
-    assert order("KahnSort", ["a", "b", "c", "x", "y", "z"], calls, ["c"]) == "b a x c z y"
-
-
 def test_an_unknown_algorithm_is_kahn() -> None:
     for unknown in (None, "", "kahnsort", "Quick"):
         found = sort_workloads(unknown, WORKLOADS, BOUTIQUE)
@@ -79,12 +72,6 @@ def test_indices_count_from_one() -> None:
 
 def test_who_is_only_called_comes_after_those_of_the_spec() -> None:
     assert order("TarjanSort", ["a", "b"], {"a": ["z"], "y": ["b"]}) == "y b a z"
-
-
-@pytest.mark.parametrize(("length", "expected"), [(1, "1"), (2, "1 2"), (3, "1 3 2"), (4, "1 4 2 3"), (5, "1 5 2 4 3")])
-def test_alternating_ends_in_the_middle(length: int, expected: str) -> None:
-    names = [str(number) for number in range(1, length + 1)]
-    assert order("AlternateKahn", names, {one: [two] for one, two in pairwise(names)}) == expected
 
 
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS, "unknown"])

@@ -546,19 +546,12 @@ def test_on_paper_there_is_all_of_it(opened: Open) -> None:
 # ------------------------------------------------------------------------------------------------------------- at size
 
 
-def test_a_large_cluster_is_seen_at_once(browser: Any, opened: Open, folder: Path) -> None:
-    """5,000 nodes and 55,000 pods: measured is processor time, which no load changes."""
+def test_of_a_large_cluster_a_page_shows_parts(opened: Open, folder: Path) -> None:
+    """5,000 nodes and 55,000 pods."""
     made = page(contents(large(5000, 55_000), Inputs([], None, None, [])))
     assert len(made) < 10 * 2**20
     (folder / "large.html").write_text(made)
-    browser.get("about:blank")
-    browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
-    opened("large")
-    measured = {
-        each["name"]: each["value"] for each in browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    }
-    browser.execute_cdp_cmd("Performance.disable", {})
-    assert 0 < measured["TaskDuration"] < 3, measured
+    browser = opened("large")
     assert browser.execute_script("return document.querySelectorAll('#nodes-table tbody tr').length") == 20
     assert text(browser, "#nodes-table .status") == "1 to 20 of 5,000 rows"
     assert text(browser, "#pods-table .status") == "1 to 20 of 55,000 rows"

@@ -13,7 +13,7 @@ from rich.console import Console
 import placer
 from placer.answers.document import placement_document
 from placer.answers.summary import print_summary
-from placer.base.words import amount_digits, and_list, nodes_worth, number_word
+from placer.base.words import nodes_worth
 from placer.problem import Finding
 from placer.problem.placement import Value
 from placer.problem.result import Bound, Judged, Result, Termination, Verdict
@@ -68,16 +68,6 @@ def leaves() -> list[Document]:
 )
 def test_amounts_are_so_many_nodes_worth(amount: int, words: str) -> None:
     assert nodes_worth(amount) == words
-
-
-def test_amounts_that_differ_look_different() -> None:
-    assert number_word("placed", 12_000_000, 12_004_000) == "12.000 nodes"
-    assert amount_digits(12_000_000, 12_000_001) == 6
-    assert number_word("locality", 12_000_000, None) == "12,000,000"
-
-
-def test_lists_in_words() -> None:
-    assert [and_list(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]
 
 
 # ------------------------------------------------------------------------------------------------------------- verdicts
@@ -135,16 +125,6 @@ def test_a_level_that_comes_after_another_is_only_the_best_beside_it(answer: Res
     assert text.startswith("OPTIMAL  as much is placed as the values compared before allow (proved);")
 
 
-def test_optimal_stands_beside_no_more_is_possible(answer: Result) -> None:
-    assert answer.verdict is Verdict.OPTIMAL
-    text = shown(answer)
-    assert text.startswith(
-        "OPTIMAL  all that can be placed is placed (proved); every value is at its best (proved)\nproved after "
-    )
-    assert "2.0 nodes of 4.2 asked for; no more is possible" in text
-    assert "more is possible" not in text.replace("no more is possible", "")
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -160,19 +140,6 @@ def test_optimal_stands_beside_no_more_is_possible(answer: Result) -> None:
 def test_why_it_stopped(answer: Result, changes: dict[str, Any], words: str) -> None:
     seconds = {**answer.seconds, "total": 3.21}
     assert shown(replace(answer, seconds=seconds, **changes)).splitlines()[1].startswith(words)
-
-
-def test_who_found_and_who_proved(answer: Result) -> None:
-    span = Judged(Value("span", 5), Bound(5, "exact"))
-    found = with_values(answer, *amounts(2_000_000, 2_000_000), span, verdict=Verdict.OPTIMAL)
-    assert "found by greedy, proved by total capacity and exact\n" in shown(found)
-
-
-def test_everything_placed_needs_no_proof_by_capacity() -> None:
-    text = shown(solved(*leaves(), *gang("fits", 4, cpu=4)))
-    assert text.startswith("OPTIMAL  all pending pods are placed; every value is at its best (proved)\n")
-    assert "placed pods 2.0 nodes best: nothing more is asked for\n" in loose(text)
-    assert "total capacity" not in text
 
 
 def test_a_value_of_nothing_is_left_out_though_nothing_is_proved_of_it(answer: Result) -> None:
@@ -197,18 +164,6 @@ def test_what_more_is_possible_than_nothing_is_an_amount(answer: Result) -> None
     assert "0.0 nodes of 4.2 asked for; at most 2.1 is possible (total capacity)" in text
     more = Judged(Value("weight", 2_000_000), Bound(2_100_000, "volume"))
     assert "at most 5.00% more is possible (total capacity)" in shown(replace(answer, weight=more))
-
-
-def test_rows_that_are_zero_on_both_sides_are_left_out() -> None:
-    text = shown(solved(node("a"), node("b"), pod("p", cpu=6), pod("r", cpu=6, node="b")))
-    assert "cluster          2 nodes, 1 pod running\n" in text
-    assert "groups admitted  1 of 1 single pod\n" in text
-    assert ("locality" in text, "packing (HyperNodes opened)" in text, "packing (nodes opened)" in text) == (
-        False,
-        False,
-        True,
-    )
-    assert "HyperNodes" not in text
 
 
 # -------------------------------------------------------------------------------------------------------------- groups
@@ -268,23 +223,6 @@ def test_names_are_text_and_no_markup() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- set aside
-
-
-def test_a_group_of_which_nothing_is_placed_is_not_admitted() -> None:
-    """It needs no pod, so it is ready with none; nothing of it runs all the same."""
-    large = [pod_group("g", minMember=0), pod("g-0", group="g", cpu=2), pod_group("h", minMember=0)]
-    result = placer.solve(instance_of(node("n", cpu=1), *large, pod("h-0", group="h", cpu=1)))
-    assert "groups admitted 1 of 2 PodGroups" in " ".join(shown(result).split())
-    assert {each.name: each.admitted for each in placement_document(result, versions={}).groups} == {
-        "g": False,
-        "h": True,
-    }
-
-
-def test_what_still_fits_of_pods_with_gpus() -> None:
-    text = shown(solved(node("a", gpu=8), pod("p", gpu=3)))
-    assert "still fits       1/2/4/8-GPU pods: 5/2/1/0\n" in text
-    assert "still fits" not in shown(solved(node("a"), pod("p", cpu=1)))
 
 
 def test_nothing_to_place_is_no_proof_of_anything() -> None:
@@ -366,26 +304,3 @@ def test_html_of_names_is_escaped(answer: Result) -> None:
     html = replace(answer, findings=(Finding("NoHyperNodes", "x", "<script>"),))._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
-
-
-# ------------------------------------------------------------------------------------------------------------- findings
-
-
-@pytest.mark.parametrize(
-    ("subject", "message", "line"),
-    [
-        ("Queue a", "Queue a, named by Pod b, is not there", "NumaZones Queue a, named by Pod b, is not there"),
-        ("Pod x/a", "preference of Pod x/a decides nothing", "NumaZones preference of Pod x/a decides nothing"),
-        ("Pod x/a", "preference of Pod x/ab is lost", "NumaZones Pod x/a: preference of Pod x/ab is lost"),
-        ("Node n1", "spec.x is no field", "NumaZones Node n1: spec.x is no field"),
-        ("Node n", "a node such as Node n.", "NumaZones a node such as Node n."),
-    ],
-)
-def test_a_finding_names_its_object_once(subject: str, message: str, line: str) -> None:
-    assert str(Finding("NumaZones", subject, message)) == line
-
-
-def test_the_findings_of_the_summary_name_their_objects_once() -> None:
-    result = solved(node("n"), pod_group("g", minMember=1, queue="research"), pod("p", group="g"))
-    says = "  UnknownReference Queue research, named by PodGroup default/g, is not in the instance"
-    assert says in shown(result).splitlines()

@@ -149,14 +149,6 @@ def test_a_comparison_and_an_array_of_lines_are_read_too(tmp_path: Path) -> None
     assert points(figure("placed", compared, swept)) == {"auto": [(0, 100)], "greedy": [(1, 90)]}
 
 
-def test_what_placer_compare_prints_is_drawn(tmp_path: Path, capsys: Capture) -> None:
-    instance = Path(__file__).parents[3] / "instances" / "planted" / "planted-16.yaml"
-    assert main(["compare", str(instance), "--policies", "volcano,greedy", "--json"]) == 0
-    compared = tmp_path / "planted-16.json"
-    compared.write_text(capsys.readouterr().out)
-    assert points(figure("placed", compared)) == {"volcano": [(0, 100)], "greedy": [(0, 100)]}
-
-
 def test_the_command_knows_every_figure() -> None:
     assert tuple(FIGURES) == NAMES
 
@@ -205,17 +197,6 @@ def test_a_drawn_profile_has_its_axes_its_names_and_its_steps(lines: Path, tmp_p
     assert bottom - series["auto"][0][1] == pytest.approx(2 * (bottom - top), rel=1e-3)
 
 
-def test_drawn_dots_stand_by_their_names(lines: Path, tmp_path: Path) -> None:
-    target = tmp_path / "placed.svg"
-    assert main(["plot", str(lines), "--figure", "placed", "-o", str(target)]) == 0
-    assert {"small", "large", "placed weight, % of the optimum or its bound"} <= set(texts(target))
-    series = drawn(target)
-    (full, first), (less, second) = series["auto"]
-    assert less < full
-    assert first < second  # the first name is at the top
-    assert [len(each) for each in series.values()] == [2, 1]
-
-
 def test_drawn_sizes_have_two_panels_and_slopes(lines: Path, tmp_path: Path) -> None:
     target = tmp_path / "size.svg"
     assert main(["plot", str(lines), "--figure", "size", "-o", str(target)]) == 0
@@ -224,15 +205,6 @@ def test_drawn_sizes_have_two_panels_and_slopes(lines: Path, tmp_path: Path) -> 
         assert shown.count(text) == 1
     assert shown.count("nodes") == 2
     assert {"auto: slope 1.00", "volcano: slope 0.50", "auto: slope 0.50"} <= set(shown)
-
-
-def test_a_drawn_gap_falls(lines: Path, tmp_path: Path) -> None:
-    target = tmp_path / "gap.svg"
-    assert main(["plot", str(lines), "--figure", "gap", "-o", str(target), "--quiet"]) == 0
-    assert {"seconds", "not placed yet, % of the optimum or its bound"} <= set(texts(target))
-    heights = [y for _, y in drawn(target)["auto"]]
-    assert heights == sorted(heights)
-    assert heights[0] < heights[-1]
 
 
 def test_the_same_numbers_give_the_same_file_in_every_format(lines: Path, tmp_path: Path) -> None:

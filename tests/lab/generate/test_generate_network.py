@@ -1,8 +1,8 @@
-"""Generated networks: the planted placement keeps every limit, by a checker that reads nothing but the documents."""
+"""Generated networks: the planted placement keeps every limit and costs what is said, read from the documents."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.base.quantity import NANO, Resources, parse
+from placer.base.quantity import NANO, parse
 from placer.kube.manifests import from_documents, validate
 from placer.lab.generate import Generated, NetworkOptions, generate, network
 from placer.problem.network_objects import ALGORITHMS, find_cycle
 from tests.examples import examples
+from tests.lab.generate.judged import judged, name
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 GROUP, WORKLOAD = "appgroup.diktyo.x-k8s.io", "appgroup.diktyo.x-k8s.io.workload"
@@ -74,61 +75,20 @@ class World:
                     yield dependency, [(one, two) for one in callers for two in called]
 
 
-def name(document: Document) -> str:
-    return str(document["metadata"]["name"])
-
-
-def check_room(world: World) -> None:
-    used: dict[str, Resources] = defaultdict(Resources)
-    for pod, node in world.where.items():
-        (container,) = world.pods[pod]["spec"]["containers"]
-        used[node] = used[node] + Resources.parse(container["resources"]["requests"] | {"pods": "1"})
-    for node, amount in used.items():
-        assert amount.fits(Resources.parse(world.nodes[node]["status"]["allocatable"])), node
-
-
 def check_network(world: World, tight: bool) -> int:
-    """Check costs and bandwidth; with ``tight`` that no limit could be lower. Returns the cost of all pairs."""
+    """Check with ``tight`` that no limit could be lower. Returns the cost of all pairs."""
     used, total = Counter[Link](), 0
     for dependency, pairs in world.dependencies():
         links = [world.link(*pair) for pair in pairs]
         costs = [world.costs[link] for link in links if link is not None]
-        assert max(costs, default=0) <= dependency["maxNetworkCost"]
         assert not tight or max(costs, default=0) == dependency["maxNetworkCost"]
         bandwidth = parse(dependency.get("minBandwidth", "0")) // NANO
         used.update({link: bandwidth * count for link, count in Counter(links).items() if link is not None})
         nodes = [(world.where[one], world.where[two]) for one, two in pairs]
         total += sum(costs) + sum(one != two for (one, two), link in zip(nodes, links, strict=True) if link is None)
     for link, capacity in world.capacities.items():
-        assert used[link] <= capacity
         assert not tight or capacity == max(used[link], 10**7)
     return total
-
-
-def check_gangs(world: World) -> None:
-    above: dict[str, list[tuple[int, str]]] = {node: [] for node in world.nodes}
-    parents = {}
-    for domain in world.of_kind("HyperNode"):
-        for member in domain["spec"]["members"]:
-            key = member["type"], member["selector"]["exactMatch"]["name"]
-            assert key not in parents
-            parents[key] = (domain["spec"]["tier"], name(domain))
-    for node, path in above.items():
-        step: tuple[str, str] = ("Node", node)
-        while step in parents:
-            path.append(parents[step])
-            step = ("HyperNode", parents[step][1])
-        if parents:
-            assert [tier for tier, _ in path] == [1, 2, 3, 4]
-    for group in world.of_kind("PodGroup"):
-        pods = [pod for pod, text in world.pods.items() if text["metadata"]["labels"][GROUP] == name(group)]
-        marked = {"scheduling.k8s.io/group-name": name(group)}
-        assert all(world.pods[pod]["metadata"]["annotations"] == marked for pod in pods)
-        assert group["spec"]["minMember"] == len(pods)
-        topology = group["spec"]["networkTopology"]
-        common = set.intersection(*(set(above[world.where[pod]]) for pod in pods))
-        assert topology["mode"] == "hard"
-        assert min(tier for tier, _ in common) <= topology["highestTierAllowed"] <= 4
 
 
 def check_spec(world: World) -> None:
@@ -155,10 +115,9 @@ def check_spec(world: World) -> None:
 def check(options: NetworkOptions) -> World:
     made = network(options)
     world = World(made)
-    check_room(world)
+    judged(made)
     check_spec(world)
     assert check_network(world, options.tight == 1) == made.summary["networkCostPlanted"]
-    check_gangs(world)
     running = len(world.pods) - len(made.planted or {})
     assert (made.summary["pods"], made.summary["podsRunning"]) == (len(world.pods), running)
     return world
@@ -183,7 +142,7 @@ def mixes(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@examples(80)
+@examples(40)
 @given(mix=mixes())
 def test_every_planted_placement_keeps_every_limit(mix: dict[str, Any]) -> None:
     check(NetworkOptions(**mix))

@@ -192,9 +192,9 @@ def test_no_policy_fails(seeds: range) -> None:
             told = row(instance, Asked(name), Proposal(found.placement, found.notes), 0)
             bound += told.placed_pods or 0
         case = Case(from_documents(documents))
-        others = OtherSchedulers(case, as_things_stand(case, Deadline.within(60)))
+        others = OtherSchedulers(case, as_things_stand(case, Deadline.within(3600)))
         for key in others.names:
-            fate = others.fate(key, Deadline.within(60))
+            fate = others.fate(key, Deadline.within(3600))
             assert fate is not None
             assert not fate.error
     assert bound

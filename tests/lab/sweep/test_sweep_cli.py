@@ -189,13 +189,6 @@ def test_notes_are_in_the_lines_and_below_the_tables(tmp_path: Path, capsys: Cap
     assert f"  volcano: {note}\n" in capsys.readouterr().out
 
 
-def test_no_executor_of_that_name_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
-    target = tmp_path / "lines.jsonl"
-    assert main(["sweep", "clos", "-o", str(target), "--executor", "cloud"]) == 2
-    assert "executor: found 'cloud'" in capsys.readouterr().err
-    assert not target.exists()
-
-
 def test_a_broken_instance_is_a_line_and_exit_1(tmp_path: Path, capsys: Capture) -> None:
     good, bad, target = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "lines.jsonl"
     good.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("a"), pod("p", cpu=1)]}))

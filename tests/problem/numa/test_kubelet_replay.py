@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from placer.problem.numa import NumaDemand, NumaNode, TopologyManager
 from tests.examples import examples
-from tests.numa_cases import CASES, TWO, burstable
+from tests.numa_cases import CASES, burstable
 from tests.numa_drawn import demands, nodes
 from tests.numa_naive import replayed
-from tests.numa_words import demand, left, numa, replay, zones_said
+from tests.numa_words import demand, numa, replay, zones_said
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -24,14 +24,6 @@ def test_worked_out_by_hand(case: str) -> None:
 def test_the_second_reading_agrees(case: str) -> None:
     node, pods, expected = CASES[case]
     assert " ".join("-" if zones is None else zones_said(zones) for zones in replayed(node, pods)) == expected
-
-
-def test_what_is_left() -> None:
-    """6 cores and 10 memory over two zones: zone 0 gives 4 and 8, zone 1 the rest; the gpu comes from zone 0."""
-    node = numa("restricted", "container", *TWO)
-    assert left(node, demand("6 cpu 10 memory"), burstable("1 gpu")) == ["1 gpu", "2 cpu 6 memory 2 gpu"]
-    assert left(node, demand("init: 6 cpu 10 memory")) == left(node) == ["4 cpu 8 memory 2 gpu"] * 2
-    assert left(numa("single", "container", "0.5 of 1 cpu")) == ["0.5 cpu"]
 
 
 def test_a_pod_that_runs_all_the_same_takes_what_there_is() -> None:

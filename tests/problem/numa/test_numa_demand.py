@@ -11,7 +11,7 @@ from placer.base.quantity import Resources
 from placer.kube.pod import PodSpec
 from placer.kube.reader import SchemaReader
 from placer.problem.node_resource_topology import DemandPool, qos_class
-from placer.problem.numa import NumaDemand, Qos, Stage, is_device
+from placer.problem.numa import NumaDemand, Qos, Stage
 
 READER = SchemaReader[PodSpec](PodSpec)
 FULL = {"cpu": "2", "memory": "1Gi"}
@@ -102,19 +102,3 @@ def test_pods_of_which_nothing_is_aligned() -> None:
     assert pool.of(spec(container("a"))) is None
     assert pool.of(spec(container("a", FULL, {"hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi"}))) is None
     assert pool.of(spec(container("a", FULL, {"vendor/nic": 1}))) is not None
-
-
-@pytest.mark.parametrize(
-    ("resource", "expected"),
-    [
-        ("nvidia.com/gpu", True),
-        ("gpu", True),
-        ("cpu", False),
-        ("memory", False),
-        ("hugepages-1Gi", False),
-        ("ephemeral-storage", False),
-        ("pods", False),
-    ],
-)
-def test_devices(resource: str, expected: bool) -> None:
-    assert is_device(resource) is expected

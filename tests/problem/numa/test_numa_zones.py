@@ -277,13 +277,3 @@ def test_a_node_that_is_not_there() -> None:
 def test_nothing_is_read_where_the_rule_is_off() -> None:
     broken = topology(zone("node-0"), name="n9", policies=("SingleNuma",))
     assert read(topology(PLAIN), broken, policy(rules={"C10": "off"})) == (None, [])
-
-
-def test_kubelets_that_align_or_refuse_are_those_of_strict_policies() -> None:
-    docs = [node(name) for name in ("n1", "n2", "n3", "n4")]
-    docs += [
-        topology(PLAIN, name=name, attributes={"topologyManagerPolicy": kind})
-        for name, kind in (("n3", "single-numa-node"), ("n2", "restricted"), ("n1", "best-effort"))
-    ]
-    assert list(instance_of(*docs).aligning_nodes) == ["n2", "n3"]
-    assert dict(instance_of(*docs, policy(rules={"C10": False})).aligning_nodes) == {}

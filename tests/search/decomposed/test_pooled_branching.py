@@ -58,7 +58,7 @@ def planted_instance(shape: str, seed: int) -> tuple[Dense, Solution]:
     return dense, dense.solution(Placement.of(found.planted))
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=2))
+@pytest.mark.parametrize("seeds", seed_blocks(500, 50))
 def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: range) -> None:
     looked_at = 0
     for seed in seeds:
@@ -77,7 +77,7 @@ def test_value_after_value_is_the_best_of_all_placements_of_everything(seeds: ra
     assert looked_at
 
 
-@pytest.mark.parametrize("trees", [1, 2])
+@pytest.mark.parametrize("trees", [2, *exhaustive(1)])
 @pytest.mark.parametrize("seed", [0, *exhaustive(1, 2)])
 @pytest.mark.parametrize("name", ["span", *exhaustive("locality", "packedHyperNodes", "packedNodes")])
 @pytest.mark.parametrize("shape", PLANTED)

@@ -38,7 +38,7 @@ def full(dense: Dense, solution: Solution) -> bool:
     return sum(solution.values()) == sum(one.size for one in dense.classes)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2, *exhaustive(1)])
 @pytest.mark.parametrize("seed", [0, *exhaustive(1, 2)])
 @pytest.mark.parametrize("name", ["span", *exhaustive("locality", "packedHyperNodes", "packedNodes")])
 @pytest.mark.parametrize("shape", PLANTED)

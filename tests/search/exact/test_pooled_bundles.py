@@ -59,7 +59,7 @@ def drawn(seed: int) -> World:
     return world
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(400, 25, quick=2))
+@pytest.mark.parametrize("seeds", seed_blocks(400, 25))
 def test_what_is_pooled_is_as_good_as_all_placements_of_everything(seeds: range) -> None:
     together = 0
     for seed in seeds:

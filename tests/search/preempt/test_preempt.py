@@ -40,7 +40,7 @@ def within_limits(seed: int) -> Instance:
     return replace(instance, may_evict=seed % 3 != 0, may_move=seed % 3 != 1, budgets=budgets)
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(64, 8))
+@pytest.mark.parametrize("seeds", seed_blocks(64, 4))
 def test_the_least_within_the_limits_of_a_policy_is_found(seeds: range) -> None:
     for seed in seeds:
         instance = within_limits(seed)
