@@ -212,7 +212,8 @@ class Gradients:
 
     def _of(self, wanted: Wanted | None, anchor: int | None, within: str) -> list[list[str]]:
         """Without a look at room: the document's lists are those of an empty cluster."""
-        found = self.plugin.gradients(wanted, anchor, self.domains.number[within], None)
+        nothing = np.zeros(len(self.plugin.state.resources), dtype=np.int64)
+        found = self.plugin.gradients(wanted, anchor, self.domains.number[within], nothing)
         return [[self.domains.names[each] for each in gradient] for gradient in found]
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import groupby
+from itertools import compress, groupby
 
 from placer.arrays.packed_kubelet import PackedKubelet, State, Units
 
@@ -168,8 +168,7 @@ class _OrderSearch:
     def _next(
         self, still: _Counts, state: State, take: int, last: tuple[int, int]
     ) -> Iterator[tuple[int, State, tuple[int, int]]]:
-        coming = [number for number, count in enumerate(still) if count]
-        units = [self.classes[number] for number in coming]
+        coming, units = compress(range(len(still)), still), list(compress(self.classes, still))
         first = last[0] if all(map(is_plain, units)) else 0
         for number in coming if self.kubelet.enough(state, units, take, first) else ():
             after = self._admit(state, number)

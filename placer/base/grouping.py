@@ -24,15 +24,15 @@ def grouped(things: Iterable[Thing], signature: Callable[[Thing], Signature]) ->
     return found
 
 
-def slots_of(entries: Iterable[tuple[Signature, Thing, int]]) -> defaultdict[Signature, list[Thing]]:
+def slots_of(entries: Iterable[tuple[Thing, Signature, int]]) -> defaultdict[Signature, list[Thing]]:
     """Key to its things, each as often as it is counted.
 
     Examples
     --------
-    >>> dict(slots_of([("a", 7, 2), ("b", 7, 1), ("a", 9, 1)]))
+    >>> dict(slots_of([(7, "a", 2), (7, "b", 1), (9, "a", 1)]))
     {'a': [7, 7, 9], 'b': [7]}
     """
     found: defaultdict[Signature, list[Thing]] = defaultdict(list)
-    for key, thing, count in entries:
+    for thing, key, count in entries:
         found[key] += [thing] * count
     return found

@@ -198,10 +198,13 @@ def order(disruption: Disruption) -> Iterator[Violation]:
 
 def _keeps_room(disruption: Disruption) -> bool:
     """Whether nothing but room on nodes is asked of a moment, and all have it: plans have hundreds of steps."""
-    instance, nodes = disruption.instance, disruption.outcome.new
+    instance = disruption.instance
     near = any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values())
-    if near or instance.network is not None or _limited(instance):
-        return False
+    return not (near or instance.network is not None or _limited(instance)) and _has_room(disruption)
+
+
+def _has_room(disruption: Disruption) -> bool:
+    instance, nodes = disruption.instance, disruption.outcome.new
     homes = {key: instance.pods[key].node or "" for key in disruption.gone}
     free = {
         name: Counter(instance.nodes[name].allocatable - instance.held.get(name, Resources()))
@@ -210,7 +213,7 @@ def _keeps_room(disruption: Disruption) -> bool:
     for step in disruption.placement.steps:
         for key in homes.keys() & step.go:
             free.get(homes.pop(key), Counter[str]()).update(instance.pods[key].requests)
-        bound = [key for key in step.bind if key in nodes]
+        bound = nodes.keys() & step.bind
         for key in bound:
             free[nodes[key]].subtract(instance.pods[key].requests)
         if any(free[nodes[key]][each] < 0 for key in bound for each in instance.pods[key].requests):

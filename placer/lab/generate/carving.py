@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from placer.lab.generate.options import GangMix, whole
@@ -478,7 +479,7 @@ class _Loads:
     def __init__(
         self, gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource, resource: str
     ) -> None:
-        rates = [getattr(each, resource) for each in NODE_TYPES]
+        rates = list(map(attrgetter(resource), NODE_TYPES))
         self.parts = list(chain.from_iterable(gang.parts for gang in gangs))
         self.counts = [Counter(part.nodes) for part in self.parts]
         grades = [part.grade if resource == "cpu" else -part.grade for part in self.parts]

@@ -273,17 +273,21 @@ def _schedulers(cluster: _CheckedCluster) -> Iterator[_Found]:
     if census is None:
         yield _UNSEEN
         return
-    name, found = options.scheduler_name, 0
-    for process in census.processes:
-        if name in process.names and process.role not in _KNOWING:
-            found += 1
-            yield _same_name(process, name)
-    if name == _DEFAULT and not found:
-        found += 1
+    name = options.scheduler_name
+    findings = [*_other_schedulers(census, name), *_other_placers(census, options)]
+    yield from findings
+    if not findings:
+        said = f"no argument of {counted(census.pods, 'pod')} names {name}; profiles in files cannot be seen"
+        yield _OK, f"schedulerName {name}", said
+
+
+def _other_schedulers(census: SchedulerCensus, name: str) -> Iterator[_Found]:
+    same = [each for each in census.processes if name in each.names and each.role not in _KNOWING]
+    yield from (_same_name(process, name) for process in same)
+    if name == _DEFAULT and not same:
         expected = "a name of our own: kube-scheduler has this one, and binds the same pods"
         yield _FAILED, "--scheduler-name", _DEFAULT, expected, "name another scheduler"
     for pod in census.nominated:
-        found += 1
         yield (
             _WARNING,
             f"Pod {pod}",
@@ -291,19 +295,18 @@ def _schedulers(cluster: _CheckedCluster) -> Iterator[_Found]:
             f"nobody else who takes pods of schedulerName {name}",
             f"look in the pod's Events and in profiles of other schedulers for {name}",
         )
+
+
+def _other_placers(census: SchedulerCensus, options: PassOptions) -> Iterator[_Found]:
     for namespace in sorted({pod.namespace for pod in census.placers} - {options.lease.namespace}):
-        found += 1
         yield (
             _WARNING,
             f"Namespace {namespace}",
             "passes of another placer, whose Lease is not ours: both may decide at once",
-            f"one placer for schedulerName {name}",
+            f"one placer for schedulerName {options.scheduler_name}",
             "delete one, or give each a scheduler name and nodes of its own; or one Lease to both "
             "(--leader-elect-resource-namespace)",
         )
-    if not found:
-        said = f"no argument of {counted(census.pods, 'pod')} names {name}; profiles in files cannot be seen"
-        yield _OK, f"schedulerName {name}", said
 
 
 def _same_name(process: SchedulerProcess, name: str) -> _Found:

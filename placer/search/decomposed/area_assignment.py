@@ -97,13 +97,16 @@ class AreaAssignment:
         home = self._assigned(free, apps, areas)
         put, failed = Solution(), [] if home else list(areas)
         for area, mine in sorted(grouped(home, home.__getitem__).items()):
-            tries = (self._by_program(free, mine, [area], extra) for extra in range(3))
-            found = None if self.budget.deadline.over else next((each for each in tries if each is not None), None)
+            found = self._packed(free, mine, area)
             if found is None:
                 failed.append(area)
             else:
                 put.update(found)
         return self._mended(free, home, failed, put) if failed else put
+
+    def _packed(self, free: IntArray, apps: Sequence[int], area: int) -> Solution | None:
+        tries = (self._by_program(free, apps, [area], extra) for extra in range(3))
+        return None if self.budget.deadline.over else next((each for each in tries if each is not None), None)
 
     def _mended(self, free: IntArray, home: Mapping[int, int], failed: Sequence[int], put: Solution) -> Solution | None:
         others = sorted(set(home.values()).difference(failed))
@@ -152,7 +155,7 @@ class AreaAssignment:
         solver = limited_solver(work=work, random_seed=self.random.randrange(2**31))
         found = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         self.budget.spend(float(solver.response_proto.deterministic_time))
-        return [[solver.value(each) for each in row].index(1) for row in lies] if found else []
+        return [list(map(solver.value, row)).index(1) for row in lies] if found else []
 
 
 def _free_apps(dense: Dense, network: DenseNetwork) -> dict[int, list[int]]:

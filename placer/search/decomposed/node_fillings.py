@@ -61,7 +61,7 @@ def independent(dense: Dense, group: int) -> bool:
     """Say whether each pod of a group may be placed or left without a look at the others, on any node with room."""
     gang = dense.groups[group]
     scope, classes = dense.scopes[gang.scope], [dense.classes[index] for index in gang.classes]
-    if scope.limit is not None or scope.wanted or any(each.tied for each in classes):
+    if scope.wanted or any(each.tied for each in classes):
         return False
     alone = sum(each.size for each in classes) == 1
     apart = not gang.sub_groups and (alone or not (gang.short or gang.short_by_role))

@@ -103,7 +103,7 @@ class _MilpSearch:
                 name = self.dense.criteria[criterion][0]
                 raise SolverFault(f"{self.options.solver} finds no solution for {name}, where there is one")
             optimal = status is SolveStatus.OPTIMAL
-            self.cut = self.cut or not optimal
+            self.cut |= not optimal
             point = None if status is SolveStatus.NOTHING else model.program.read()
             if point is None:
                 return False

@@ -11,7 +11,7 @@ import random
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class ExchangeFacts:
         dense = partial.dense
         assert dense.numa is not None
         self.dense, self.numa = dense, dense.numa
-        names = sorted({name for kubelet in self.numa.kubelets for name in kubelet.resources})
+        names = sorted(set(chain.from_iterable(kubelet.resources for kubelet in self.numa.kubelets)))
         self.zone_width = len(names)
         self.columns = [list(map(names.index, kubelet.resources)) for kubelet in self.numa.kubelets]
         self.asked = np.zeros((len(dense.classes), len(names) + len(dense.resources)), dtype=np.int64)

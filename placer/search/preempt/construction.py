@@ -519,8 +519,8 @@ class _Receivers:
         tree = self.whole.dense.domains
         name = self.whole.instance.pods[unit.pods[0]].group
         group = None if name is None else self.whole.instance.groups.get(name)
-        limit = None if group is None or group.topology is None else group.topology.limit
-        if group is None or limit is None or limit >= tree.tier[tree.root]:
+        top_tier = tree.tier[tree.root]
+        if group is None or not group.topology or (limit := group.topology.limit) is None or limit >= top_tier:
             yield 0, len(self.whole.dense.nodes)
             return
         within = tree.tier <= limit

@@ -81,15 +81,20 @@ def first_plans(instance: Instance, deadline: Deadline) -> Iterator[Carried]:
     lacking = missing(instance, kept)
     if kept.bindings or not lacking:
         yield Carried(kept, "greedy")
-    state = after(instance, kept, set()) if kept.bindings else instance
-    groups = [state.groups[group.key] for group in lacking]
-    for moving in (True, False) if lacking else ():
-        if moving or (instance.may_evict and not instance.moves_only):
-            construction = Construction(state, groups, moving=moving, deadline=deadline)
-            if _is_better(best, kept, construction):
-                yield Carried(best.placement, "construction")
+    for construction in _constructions(instance, kept, lacking, deadline) if lacking else ():
+        if _is_better(best, kept, construction):
+            yield Carried(best.placement, "construction")
     if not best.placement.disturbs and not best.placement.bindings:
         yield Carried(best.placement, "greedy")
+
+
+def _constructions(
+    instance: Instance, kept: Placement, lacking: Iterable[Group], deadline: Deadline
+) -> Iterator[Construction]:
+    state = after(instance, kept, set()) if kept.bindings else instance
+    groups = [state.groups[group.key] for group in lacking]
+    for moving in (True, False) if instance.may_evict and not instance.moves_only else (True,):
+        yield Construction(state, groups, moving=moving, deadline=deadline)
 
 
 def _is_better(best: Best, kept: Placement, construction: Construction) -> bool:

@@ -349,11 +349,7 @@ class _Lifter:
         for name, keys in sorted(self.by_group.items(), key=lambda each: str(each[0])):
             if name is not None:
                 self._group(name, keys)
-        for key, pod in self.before.pods.items():
-            if pod.state is PodState.PENDING:
-                self.pods[key] = self._still_waiting(pod)
-            elif self.apart and pod.state is PodState.BOUND and self.pods[key] is pod:
-                self.pods[key] = replace(pod, workload=self._standing(pod))
+        self._others()
         calls = {key: _apart(each) if key in self.apart else each for key, each in self.before.app_groups.items()}
         nodes = {**self.before.nodes, **{name: replace(self.before.nodes[name], ready=True) for name in self.lost}}
         queues = {name: replace(each, open=True, namespaces=None) for name, each in self.before.queues.items()}
@@ -361,6 +357,13 @@ class _Lifter:
         changed = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
         instance = replace(changed, app_groups=calls, network=self._network())
         return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
+
+    def _others(self) -> None:
+        for key, pod in self.before.pods.items():
+            if pod.state is PodState.PENDING:
+                self.pods[key] = self._still_waiting(pod)
+            elif self.apart and pod.state is PodState.BOUND and self.pods[key] is pod:
+                self.pods[key] = replace(pod, workload=self._standing(pod))
 
     def _network(self) -> Network | None:
         """The network, in which links that carry too much as it stands have room for that."""
@@ -405,7 +408,7 @@ class _Lifter:
 
         ``beyond``: it breaks these as it stands, and so nothing of it is moved.
         """
-        self.complete = self.complete and not beyond
+        self.complete &= not beyond
         whole = frozenset(keys).issuperset(group.bound)
         if group.disrupted_whole and not whole:
             return
@@ -421,7 +424,7 @@ class _Lifter:
         least = max(0, group.min_member - lifted.placed_before)
         by_role = self._roles(group, lifted)
         parts, by_policy = self._parts(group, lifted, away, stuck)
-        whole = whole and bool(least or by_role or by_policy)
+        whole = whole and any((least, by_role, by_policy))
         priority = unit_priority(self.before, keys)
         self.lifted_groups.append(LiftedGroup(priority, parts, whole, least, by_role, by_policy))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from placer.arrays import Solution
 from placer.arrays.dense_builder import make_dense
@@ -86,7 +87,7 @@ def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> 
     steps = [Step(placement.evictions), *(Step(pods, _in_plan(plan, pods)) for pods in units), last]
     several = replace(placement, steps=tuple(step for step in steps if step.go or step.bind))
     disruption = Disruption(instance, several)
-    return one if any(order(disruption)) or any(pod_affinity(disruption.outcome)) else several
+    return one if any(chain(order(disruption), pod_affinity(disruption.outcome))) else several
 
 
 def _in_plan(plan: Sequence[Key], pods: Collection[Key]) -> tuple[Key, ...]:

@@ -339,8 +339,8 @@ class Allocate:
         if self.topology is None:
             return [[within]]
         if subjob is None:
-            least = job.group.min_resources
-            return self.topology.gradients(job.wanted, job.anchor, within, self.state.row(least) if least else None)
+            least = self.state.row(job.group.min_resources)
+            return self.topology.gradients(job.wanted, job.anchor, within, least)
         pending = [task for task in subjob.tasks if task.index not in self.state.place]
         request = sum((task.request for task in pending), start=np.zeros_like(subjob.request))
         return self.topology.gradients(subjob.wanted, subjob.anchor, within, request)

@@ -321,15 +321,16 @@ def _count_placed(
 
 
 def _parts(job: JobInfo, instance: Instance, domains: HyperNodesInfo) -> Iterator[tuple[SubJob, list[Key], int]]:
-    group = job.group
+    group, succeeded = job.group, sum(job.group.succeeded.values())
     for (index, name), parts in _merged(group.sub_groups).items():
         policy = group.policies[index]
         asked = _wanted(policy.topology, job.wanted, domains)
         subjob = SubJob(f"{job.uid}/{name}", policy.size, index, asked, _match_index(name, policy.name))
         keys = [key for part in parts for key in (*part.pending, *part.bound)]
-        yield subjob, keys, sum(part.succeeded for part in parts)
+        there = sum(part.succeeded for part in parts)
+        succeeded -= there
+        yield subjob, keys, there
     left = [key for key in (*group.pending, *group.bound) if instance.pods[key].sub_group is None]
-    succeeded = sum(group.succeeded.values()) - sum(part.succeeded for part in group.sub_groups)
     if left or succeeded:
         yield SubJob(job.uid, 1 if group.policies else group.min_member, None, job.wanted), left, succeeded
 

@@ -155,7 +155,7 @@ def deserved(
     found = {name: np.zeros_like(total) for name in request}
     remaining, open_ = total.copy(), sorted(request)
     while open_ and (remaining > _TOLERANCE).any():
-        share = remaining / sum(weights[name] for name in open_)
+        share = remaining / sum(map(weights.__getitem__, open_))
         more = {name: np.minimum(found[name] + weights[name] * share, most[name]) for name in open_}
         given = sum((more[name] - found[name] for name in open_), start=np.zeros_like(total))
         found |= more

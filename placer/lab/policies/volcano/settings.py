@@ -142,7 +142,6 @@ def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSe
     plugins = {each.name: each for index, tier in tiers for each in _plugins(tier, reader, f"tiers[{index}]")}
     if not plugins:
         reader.fault("tiers", written.get("tiers"), "at least one tier with a plug-in")
-    keys = plugins.get("network-topology")
     settings = VolcanoSettings(
         actions=_actions(written.get("actions"), reader),
         job_order=tuple(each.name for each in plugins.values() if each.name in _JOB_ORDER and each.on("job order")),
@@ -152,7 +151,7 @@ def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSe
         node_order=_node_order(plugins.get("nodeorder")),
         binpack=_binpack(plugins.get("binpack")),
         topology=_topology(plugins.get("network-topology-aware")),
-        keys=_keys(keys, needed=needed) if keys is not None else None,
+        keys=_keys(plugins.get("network-topology"), needed=needed),
         overcommit=_overcommit(plugins.get("overcommit")),
     )
     for plugin in plugins.values():
@@ -306,7 +305,9 @@ def _topology(plugin: _Plugin | None) -> TopologyWeights | None:
     )
 
 
-def _keys(plugin: _Plugin, *, needed: bool) -> tuple[int, tuple[str, ...]]:
+def _keys(plugin: _Plugin | None, *, needed: bool) -> tuple[int, tuple[str, ...]] | None:
+    if plugin is None:
+        return None
     field = f"{plugin.at}[network-topology.type]"
     kind = plugin.reader.text(plugin.get("network-topology.type"), field, "", ("static", "dynamic"))
     if kind == "dynamic":

@@ -41,9 +41,7 @@ class TopologyAware:
         self._columns = np.array([column for column, _ in counted], dtype=np.int64)
         self._weights = np.array([weight for _, weight in counted], dtype=np.float64)
 
-    def gradients(
-        self, wanted: Wanted | None, anchor: int | None, within: int, request: IntArray | None
-    ) -> list[list[int]]:
+    def gradients(self, wanted: Wanted | None, anchor: int | None, within: int, request: IntArray) -> list[list[int]]:
         """HyperNodes to try, tier by tier from below, inside ``within``.
 
         An anchor, the HyperNode of placed pods, above the limit leaves nothing to try. Without an anchor a HyperNode
@@ -54,7 +52,7 @@ class TopologyAware:
             return [[within]]
         root, tier = self._root(anchor, within, limit), self.domains.tier
         found = [each for each in self.domains.below(root) if tier[each] <= limit] if root is not None else []
-        if anchor is None and request is not None:
+        if anchor is None:
             found = [each for each in found if self._has_room(each, request)]
         return [list(same) for _, same in groupby(sorted(found, key=tier.__getitem__), key=tier.__getitem__)]
 

@@ -7,7 +7,7 @@ else any. Pods of other schedulers are protected, since those would refill their
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -17,7 +17,7 @@ from placer.passes.cluster.reading.snapshot import Identity, Snapshot
 from placer.passes.cluster.reading.views import ObjectView, PodView, read_view
 from placer.problem import GroupKey, Instance, Key, Pod
 from placer.problem.instance_builder import make_instance
-from placer.problem.placement import Placement, Step
+from placer.problem.placement import Binding, Placement, Step
 from placer.problem.wanted import wanted_text
 from placer.problem.what_if import protecting
 from placer.rules import verify
@@ -93,16 +93,18 @@ def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Plac
     goes = frozenset(chain.from_iterable(step.go for step in steps))
     comes = frozenset(chain.from_iterable(step.bind for step in steps))
     made = comes & renamed.keys()
-    again = (
-        replace(each, pod=renamed[each.pod]) for each in (*placement.bindings, *placement.moves) if each.pod in made
-    )
+    again = (replace(each, pod=renamed[each.pod]) for each in _of((*placement.bindings, *placement.moves), made))
     return Placement(
-        bindings=(*(each for each in placement.bindings if each.pod in comes - made), *again),
+        bindings=(*_of(placement.bindings, comes - made), *again),
         evictions=tuple(filter(goes.__contains__, placement.evictions)),
-        moves=tuple(each for each in placement.moves if each.pod in goes),
+        moves=_of(placement.moves, goes),
         steps=tuple(Step(step.go, tuple(renamed.get(key, key) for key in step.bind)) for step in steps),
         freed=placement.freed,
     )
+
+
+def _of(bindings: Iterable[Binding], pods: Collection[Key]) -> tuple[Binding, ...]:
+    return tuple(each for each in bindings if each.pod in pods)
 
 
 def trouble_with(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Any
 
 from placer.base.errors import BadInstance, Fault
@@ -61,21 +62,26 @@ def plan_hyper_nodes(
         A name is taken by a HyperNode that is not ours, or the tree would be broken: all faults.
     """
     there = {_name(each): each for each in stored}
-    names, others = set(map(_name, wanted)), [each for each in stored if not _is_ours(each)]
-    gone = [each for each in stored if _is_ours(each) and _name(each) not in names]
-    kept = others if prune else [*others, *gone]
-    faults = [*_taken(wanted, there)] or _broken(others, kept, wanted, nodes, stale=bool(gone) and not prune)
+    gone = _unnamed(filter(_is_ours, stored), wanted)
+    left = () if prune else gone
+    faults = [*_taken(wanted, there)] or _broken(list(filterfalse(_is_ours, stored)), left, wanted, nodes)
     if faults:
         raise BadInstance(faults)
-    create = tuple(each for each in wanted if _name(each) not in there)
-    change = tuple(each for each in wanted if _name(each) in there and not _same(each, there[_name(each)]))
+    create = _unnamed(wanted, stored)
+    change = tuple(each for each in _unnamed(wanted, create) if not _same(each, there[_name(each)]))
     return HyperNodePlan(
         create=create,
         change=change,
         unchanged=len(wanted) - len(create) - len(change),
-        remove=tuple(gone) if prune else (),
-        left=() if prune else tuple(sorted(map(_name, gone))),
+        remove=gone if prune else (),
+        left=tuple(sorted(map(_name, left))),
     )
+
+
+def _unnamed(documents: Iterable[Document], others: Iterable[Document]) -> tuple[Document, ...]:
+    """Documents of whose name there is none among others."""
+    names = set(map(_name, others))
+    return tuple(each for each in documents if _name(each) not in names)
 
 
 def _name(document: Document) -> str:
@@ -102,19 +108,14 @@ def _taken(wanted: Iterable[Document], there: Mapping[str, Document]) -> Iterato
 
 
 def _broken(
-    others: Sequence[Document],
-    kept: Sequence[Document],
-    wanted: Sequence[Document],
-    nodes: Mapping[str, Node],
-    *,
-    stale: bool,
+    others: Sequence[Document], left: Sequence[Document], wanted: Sequence[Document], nodes: Mapping[str, Node]
 ) -> list[Fault]:
     """Faults of the tree that it has not without us."""
     before = _findings(others, nodes)
-    hint = " (--prune removes HyperNodes of placer that are not found any more)" if stale else ""
+    hint = " (--prune removes HyperNodes of placer that are not found any more)" if left else ""
     return [
         Fault("cluster", None, each.object, each.code, each.message, f"a tree{hint}")
-        for each in sorted(_findings([*kept, *wanted], nodes) - before)
+        for each in sorted(_findings([*others, *left, *wanted], nodes) - before)
     ]
 
 

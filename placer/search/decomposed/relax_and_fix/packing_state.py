@@ -63,7 +63,7 @@ class PackingState:
         for kind in items:
             for shape, count in kind.content:
                 wanted[shape] += count
-        slots = slots_of((shape, node, count) for node, shape, count in self._dealt(filled, wanted))
+        slots = slots_of(self._dealt(filled, wanted))
         found = list(self.fixed.get(leaf, ()))
         for kind in items:
             places = Counter((slots[shape].pop(), shape) for shape, count in kind.content for _ in range(count))

@@ -269,14 +269,13 @@ class _RelaxAndFix:
         program = PackingProgram(state, [gang for gang, _ in whole])
         if not self._solve(program, 5.0):
             return None
-        filled = ((shape, node, count) for node, filling in sorted(program.filled()) for shape, count in filling)
-        slots = slots_of(filled)
+        slots = slots_of((node, *each) for node, filling in sorted(program.filled()) for each in filling)
         homes = program.homes()
         found = Counter[tuple[int, int]]()
         tree, scopes, groups = self.problem.dense.domains, self.problem.dense.scopes, self.problem.dense.groups
         for gang, items in whole:
             for (_, classes), item in zip(gang.items, items, strict=True):
-                self._deal(found, classes, slots_of((shape, node, count) for node, shape, count in item.places))
+                self._deal(found, classes, slots_of(item.places))
         loose = [(part, scopes[groups[gang.group].scope].wanted) for gang, _ in whole for part in gang.parts]
 
         def order(pair: tuple[HomedPods, bool]) -> tuple[int, bool, int]:
