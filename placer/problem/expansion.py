@@ -329,17 +329,24 @@ class _Candidate:
 
 def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
     """Make the PodGroups and pods of every workload that has no pod; more than :data:`LIMIT` raise BadInstance."""
-    alive = (each for each in _candidates(objects) if each.workload.metadata.deletion_timestamp is None)
-    wanted = [each for each in alive if not only_added or objects.is_added(each.workload)]
-    chosen = _without_pods(objects, wanted)
+    chosen = _without_pods(objects, list(_wanted(objects, only_added=only_added)))
     findings = [finding for each in chosen for finding in each.findings]
     settled = _settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings)
     blueprints = tuple(with_flavors(objects, settled, findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
+    return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
+
+
+def _wanted(objects: Objects, *, only_added: bool) -> Iterator[_Candidate]:
+    for each in _candidates(objects):
+        if each.workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(each.workload)):
+            yield each
+
+
+def _new_groups(objects: Objects, chosen: Sequence[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
     known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
     upstream = (group for each in chosen for group in each.upstream_pod_groups)
-    new = tuple(group for group in upstream if (group.namespace, group.name) not in known)
-    return Expansion(groups, new, blueprints, tuple(sorted(set(findings))))
+    return (group for group in upstream if (group.namespace, group.name) not in known)
 
 
 def suspended_workloads(objects: Objects) -> list[NamespacedObject]:
@@ -362,7 +369,7 @@ def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_C
     return chosen
 
 
-def _candidates(objects: Objects) -> Iterator[_Candidate]:
+def _of_volcano_jobs(objects: Objects) -> Iterator[_Candidate]:
     known: dict[str, dict[str, PodGroupManifest]] = defaultdict(dict)
     for each in objects.pod_groups:
         known[each.namespace][each.name] = each
@@ -373,6 +380,10 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
             tasks = ((index, task) for index, task in enumerate(vcjob.spec.tasks) if not _depends_on(task))
             blueprints = tuple(_task_blueprint(vcjob, name, index, task) for index, task in tasks)
             yield _Candidate(vcjob, blueprints, None, group, findings=tuple(_volcano_job_findings(vcjob)))
+
+
+def _candidates(objects: Objects) -> Iterator[_Candidate]:
+    yield from _of_volcano_jobs(objects)
     yield from _of_sets(objects)
     for stateful_set in _stateful_sets(objects):
         yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)

@@ -97,9 +97,6 @@ class GangReader:
         if len(asked) > _MOST_POLICIES:  # each pod is held against all of them
             most = f"at most {_MOST_POLICIES:,}"
             asked, invalid = (), f"spec.subGroupPolicy: found {len(asked):,} entries, expected {most}"
-        splitters = (
-            (label_requirements(each.label_selector or LabelSelector()), each.match_label_keys or ()) for each in asked
-        )
         for index, policy in enumerate(asked):
             read, wrong = self._policy(policy, f"spec.subGroupPolicy[{index}]", subject)
             policies.append(read)
@@ -116,7 +113,7 @@ class GangReader:
             inqueue=written.status is not None and written.status.phase == "Inqueue",
             invalid=invalid,
         )
-        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(splitters))
+        return Gang(group, *self._class_named(spec.priority_class_name, key), tuple(map(_splitter, asked)))
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
         """Read a PodGroup of the coscheduling plugin."""
@@ -272,6 +269,10 @@ def _not_modelled_of_kai(spec: KaiPodGroupSpec) -> Iterator[str]:
         yield f"spec.topologyConstraint: {level} of {asked.topology or 'no topology'}, and no Topology of KAI is read"
 
 
+def _splitter(written: volcano.SubGroupPolicyEntry) -> tuple[Requirements, tuple[str, ...]]:
+    return label_requirements(written.label_selector or LabelSelector()), written.match_label_keys or ()
+
+
 def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     """Volcano looks at no minimum of a role where minMember is below their sum."""
     roles = spec.min_task_member or {}
@@ -404,6 +405,18 @@ def _slot(gang: Gang, pod: PodManifest, *, counts: bool) -> Slot | None:
     return None
 
 
+def _roster_group(
+    key: Key, pod: PodManifest, gangs: Mapping[GroupKey, Gang], findings: Findings, *, owners: bool
+) -> GroupKey | None:
+    group = named_group(pod, key.namespace, gangs, findings)
+    if group is None and owners:
+        group = _owner_gang(pod, key.namespace)
+    if group is None or not is_daemon(pod.metadata):
+        return group
+    _note_stranger(key, group, gangs, findings)
+    return None
+
+
 def call_roster(
     pods: Iterable[PodManifest],
     ownership: Ownership,
@@ -416,12 +429,7 @@ def call_roster(
     """Find the state and group of every pod, sorted; with ``owners`` its workload's where it names no PodGroup."""
     entries = []
     for key, pod, state in _present(pods, ownership):
-        group = named_group(pod, key.namespace, gangs, findings)
-        if group is None and owners:
-            group = _owner_gang(pod, key.namespace)
-        if group is not None and is_daemon(pod.metadata):
-            _note_stranger(key, group, gangs, findings)
-            group = None
+        group = _roster_group(key, pod, gangs, findings, owners=owners)
         gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
         counts = state is not None or gang.group.key.api_group in _COUNTING_SUCCEEDED
         if not counts and gang is _NO_GANG:

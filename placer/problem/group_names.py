@@ -68,12 +68,14 @@ class CalledGroup:
 
     def groups(self, instance: Instance, home: str = HOME) -> set[GroupKey]:
         """The groups that are meant, those in ``home`` and with pending pods first."""
-        named = self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
-        found = {key for key in named if instance.groups[key].pending} or named or self._of_pods(instance, home)
-        found = found or self._of_workload(instance, home)
+        found = self._named(instance, home) or self._of_pods(instance, home) or self._of_workload(instance, home)
         if not found and self.namespace is None and self.kind and not self.api_group:  # a namespace may be called so
             return CalledGroup(self.name, self.kind).groups(instance)
         return found
+
+    def _named(self, instance: Instance, home: str) -> set[GroupKey]:
+        named = self._inside({key for key in instance.groups if key.name == self.name and self._means(key)}, home)
+        return {key for key in named if instance.groups[key].pending} or named
 
     def refuse_several(self, found: Collection[GroupKey], option: str) -> None:
         """Refuse several groups of the name, unless one workload made them."""

@@ -265,6 +265,11 @@ def group_of_one(pod: Pod) -> Group | None:
     )
 
 
+def groups_of_one(pods: Iterable[Pod]) -> dict[GroupKey, Group]:
+    """Every :func:`group_of_one` of some pods."""
+    return {group.key: group for group in map(group_of_one, pods) if group is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue and its limits on pods.

@@ -38,7 +38,7 @@ from placer.problem.gangs import (
     group_priority,
     workload_gangs,
 )
-from placer.problem.instance import LEVELS, Group, Instance, Pod, PodState, Policy, group_of_one
+from placer.problem.instance import LEVELS, Group, Instance, Pod, PodState, Policy, groups_of_one
 from placer.problem.keys import GroupKey, Key
 from placer.problem.kueue_flavors import note_topologies
 from placer.problem.mark_gangs import Bearer, added_refusals, inherited_marks, read_marks
@@ -51,6 +51,7 @@ from placer.problem.neighbour_demand import (
     too_many_neighbours,
     units_of_group,
 )
+from placer.problem.neighbours import Neighbours
 from placer.problem.network_objects import (
     AppGroupMember,
     Application,
@@ -230,11 +231,10 @@ class _PodReader:
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending, gang = state is PodState.PENDING, self.gangs.get(group) if group is not None else None
-        units = units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
-        app_group, workload = self.members.get(entry.key) or (None, None)
+        app_group, workload = self.members.get(entry.key, (None, None))
         requests = pod_requests(pod.spec, pod.status if state.on_node else None)
-        for wrong in too_many_neighbours(pod.spec) if not pending else ():
-            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
+        if not pending:
+            self._note_neighbours(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -254,13 +254,21 @@ class _PodReader:
             workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
-            neighbours=self.neighbours.of(pod, (*units, *pod_set_units(pod, self.own_leaders))),
+            neighbours=self._neighbours(pod, gang),
             unsupported=self.refusals.of(pod, group, requests) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, self._priority(entry), group),
             never_preempts=self._never_preempts(entry, gang),
             text_bytes=text_bytes(pod),
             running_priority=self._running_priority(entry, group, gang),
         )
+
+    def _note_neighbours(self, entry: PodEntry) -> None:
+        for wrong in too_many_neighbours(entry.pod.spec):
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
+
+    def _neighbours(self, pod: PodManifest, gang: Gang | None) -> Neighbours:
+        units = units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
+        return self.neighbours.of(pod, (*units, *pod_set_units(pod, self.own_leaders)))
 
     def _priority(self, entry: PodEntry) -> int:
         return self.priorities.default if entry.stated is None else entry.stated
@@ -341,41 +349,33 @@ def make_instance(
     pods_written = inherited_marks(objects, (*objects.pods, *made.pods))
     reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings, _unread_gangs(objects))
     declared = _gangs(objects, made, pods_written, reader)
-    simulated = {Key(pod.namespace, pod.name) for pod in made.pods} if cluster else None
-    gangs = _marked_gangs(pods_written, simulated, reader) | declared
+    gangs = _marked_gangs(pods_written, made if cluster else None, reader) | declared
     ownership = Ownership(scheduler_name, cluster, gates)
     entries = call_roster(pods_written, ownership, gangs, priorities, findings, owners=policy.gangs_of_owners)
-    named = {entry.group for entry in entries}
-    gangs = {key: gang for key, gang in gangs.items() if key in declared or key in named}
+    gangs = _in_use(gangs, {*declared, *(entry.group for entry in entries)})
     groups, sub_groups = _groups(gangs, entries, reader, class_decides=policy.class_decides)
     present = [entry for entry in entries if entry.state is not None]
-    pending = sum(entry.state is PodState.PENDING for entry in present)
-    if pending and not nodes:
-        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
+    _check_nodes(nodes, present)
     applications = read_app_groups(objects.app_groups, findings)
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
-    zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    unsupported = added_refusals(_bearers(objects, made, entries), groups, findings)
-    unsupported |= {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
-    for key, why in unsupported.items():
-        if groups[key].pending:
-            findings.add("UnsupportedKind", str(key), f"{key} waits as Unsupported: {why}")
+    unsupported = _unsupported(_bearers(objects, made, entries), groups, gangs, findings)
     refusals = _refusals(objects, nodes, present, unsupported, findings)
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces, ProtectingMarks.of(objects))
-    zoned, sets = demands if zones else None, objects.leader_worker_sets
+    zoned = demands if _has_zones(nodes) else None
     reads = _PodReader(
         *(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned),
-        {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template},
+        _own_leaders(objects),
         policy.class_decides,
         neighbours=NeighboursPool(exclusive := exclusive_job_keys(entry.pod for entry in present)),
     )
     if kept is not None:
         kept.among((scheduler_name, cluster, gates, zoned is None, exclusive, *_around(objects, refusals)))
     pods = {entry.key: reads.read(entry, kept) for entry in present}
-    groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
-    groups = hold_back(groups, pods, present, queues.by_name, objects, findings, policy.rules_off)
+    groups = hold_back(
+        groups | groups_of_one(pods.values()), pods, present, queues.by_name, objects, findings, policy.rules_off
+    )
     instance = Instance(
         nodes=nodes,
         pods=pods,
@@ -401,6 +401,36 @@ def make_instance(
     note_limits_not_read(present, made, objects, findings, cluster=cluster)
     note_topologies(objects, policy, findings)
     return replace(instance, findings=findings.all())
+
+
+def _check_nodes(nodes: Mapping[str, Node], entries: Iterable[PodEntry]) -> None:
+    pending = sum(entry.state is PodState.PENDING for entry in entries)
+    if pending and not nodes:
+        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
+
+
+def _in_use(gangs: Mapping[GroupKey, Gang], used: Container[GroupKey | None]) -> dict[GroupKey, Gang]:
+    return {key: gang for key, gang in gangs.items() if key in used}
+
+
+def _has_zones(nodes: Mapping[str, Node]) -> bool:
+    return any(node.numa is not None for node in nodes.values())
+
+
+def _own_leaders(objects: Objects) -> Set[Key]:
+    sets = objects.leader_worker_sets
+    return {Key(each.namespace, each.name) for each in sets if each.spec.leader_worker_template.leader_template}
+
+
+def _unsupported(
+    bearers: Iterable[Bearer], groups: Mapping[GroupKey, Group], gangs: Mapping[GroupKey, Gang], findings: Findings
+) -> Mapping[GroupKey, str]:
+    unsupported = added_refusals(bearers, groups, findings)
+    unsupported |= {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
+    for key, why in unsupported.items():
+        if groups[key].pending:
+            findings.add("UnsupportedKind", str(key), f"{key} waits as Unsupported: {why}")
+    return unsupported
 
 
 def _expanded(made: Expansion, pods: Mapping[Key, Pod]) -> dict[str, int]:
@@ -466,17 +496,15 @@ def _unread_gangs(objects: Objects) -> Set[GroupKey]:
     }
 
 
-def _marked_gangs(
-    pods: Iterable[PodManifest], simulated: Container[Key] | None, reader: GangReader
-) -> dict[GroupKey, Gang]:
+def _marked_gangs(pods: Iterable[PodManifest], simulated: Expansion | None, reader: GangReader) -> dict[GroupKey, Gang]:
     """In a cluster Volcano's controller makes the PodGroup of its mark, so pods outside ``simulated`` wait
     without it.
     """
-    gangs = []
+    gangs, apart = [], {Key(pod.namespace, pod.name) for pod in simulated.pods} if simulated is not None else set()
     for read in read_marks(pods, reader.findings):
         missing = None
         if read.key.api_group == VOLCANO and simulated is not None:
-            there = next((pod for pod in read.pods if Key(pod.namespace, pod.name) not in simulated), None)
+            there = next((pod for pod in read.pods if Key(pod.namespace, pod.name) not in apart), None)
             if there is not None:
                 mark = f"annotation {read.stated} of Pod {there.namespace}/{there.name}"
                 missing = f"{read.key} is not there yet, which Volcano's controller makes for the {mark}"

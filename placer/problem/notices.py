@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from placer.kube.manifests import Objects
     from placer.kube.manifests.validation import UnknownField
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
+    from placer.kube.scheduler_plugins import AppGroupSpec, CoschedulingPodGroupManifest
     from placer.kube.scheduling import KaiPodGroupManifest
     from placer.kube.volcano import QueueManifest
     from placer.problem.expansion import Expansion
@@ -155,13 +155,18 @@ def _note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None
         findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
+_SOFT = "PreferNoSchedule"
+
+
+def _has_soft_taint(node: NodeManifest) -> bool:
+    return node.spec is not None and any(taint.effect == _SOFT for taint in node.spec.taints or ())
+
+
 def _note_preferences(
     pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], queues: Iterable[QueueManifest], findings: Findings
 ) -> None:
     told = [(f"Queue {each.name}", "preferred nodeGroupAntiAffinity") for each in queues if avoided_groups(each)]
-    specs = ((node.name, node.spec) for node in nodes if pods and node.spec is not None)
-    effects = {(name, taint.effect) for name, spec in specs for taint in spec.taints or ()}
-    told += [(f"Node {name}", effect) for name, effect in effects if effect == "PreferNoSchedule"]
+    told += [(f"Node {node.name}", _SOFT) for node in nodes if pods and _has_soft_taint(node)]
     told += [(f"Pod {pod.namespace}/{pod.name}", kind) for pod in pods for kind in _preferences(pod)]
     for subject, kind in told:
         findings.several("PreferenceIgnored", subject, " decides nothing", f"{kind} of ")
@@ -305,6 +310,15 @@ def _graph(application: Application) -> Iterator[tuple[FindingCode, str]]:
         yield "DependencyCycle", f"workloads call each other in a cycle: {' -> '.join((*cycle, cycle[0]))}"
 
 
+def _without_cost(spec: AppGroupSpec) -> set[str]:
+    return {
+        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
+        for each in spec.workloads or ()
+        for called in each.dependencies or ()
+        if called.max_network_cost is None
+    }
+
+
 def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[tuple[FindingCode, str]]:
     spec = application.spec
     algorithm = spec.topology_sorting_algorithm
@@ -314,13 +328,7 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}; it decides nothing, these pods count"
-    absent = {
-        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
-        for each in (spec.workloads if costs_matter else None) or ()
-        for called in each.dependencies or ()
-        if called.max_network_cost is None
-    }
-    if absent:
+    if costs_matter and (absent := _without_cost(spec)):
         meaning = "counts as 0: on one node or in one zone"
         yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(absent)} is left out and {meaning}"
 

@@ -239,14 +239,14 @@ class TopologyManager:
         if others:
             said = ", ".join(f"{name} {width}" for name, width in widths.items())
             return f"{asked}, which takes different numbers of zones: {said}"
-        rooms = (
-            f"{zone.name} has {_amounts(room, asking.need)}"
-            for zone, room in zip(self.node.zones, self.left, strict=True)
-        )
         names = " and ".join(self.node.zones[zone].name for zone in held)
         again = f" with {names}, which the kubelet reuses from an earlier init container"
         where = "one zone" if width == 1 else f"{width} zones"
-        return f"{asked} in {where}{again * bool(held)}: {'; '.join(rooms)}"
+        return f"{asked} in {where}{again * bool(held)}: {'; '.join(self._rooms(asking.need))}"
+
+    def _rooms(self, need: Mapping[str, int]) -> Iterator[str]:
+        for zone, room in zip(self.node.zones, self.left, strict=True):
+            yield f"{zone.name} has {_amounts(room, need)}"
 
 
 def lowest_set(

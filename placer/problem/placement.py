@@ -102,7 +102,7 @@ def better(one: Score, other: Score) -> bool:
 
     Of a priority that only one evicts something of, the other has 0. Scores of different instances raise ValueError.
     """
-    priorities = {each.priority or 0 for each in (*one, *other) if each.name in LOSSES}
+    priorities = _priorities((*one, *other))
     for mine, theirs in zip(_comparable(one, priorities), _comparable(other, priorities), strict=True):
         if (mine.name, mine.priority) != (theirs.name, theirs.priority):
             raise ValueError(f"{mine.name} and {theirs.name} cannot be compared")
@@ -111,12 +111,13 @@ def better(one: Score, other: Score) -> bool:
     return False
 
 
+def _priorities(values: Iterable[Value]) -> set[int]:
+    return {each.priority or 0 for each in values if each.name in LOSSES}
+
+
 def loses_more_above(value: Value, known: Score, score: Score) -> bool:
     """Whether a score evicts something above a value, of a priority that is not in the known values."""
-    losses = (each for each in score if each.name in LOSSES)
-    lost = {each.priority or 0 for each in losses if each.value} - {
-        each.priority or 0 for each in known if each.name in LOSSES
-    }
+    lost = _priorities(each for each in score if each.value) - _priorities(known)
     if value.name in LOSSES:
         return any(priority > (value.priority or 0) for priority in lost)
     return bool(lost) and value.name != "admitted"

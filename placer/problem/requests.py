@@ -109,9 +109,13 @@ def _pod_level(resources: ResourceRequirements | None, total: Amounts) -> Amount
     return {name: amount for name, amount in stated.items() if name.startswith("hugepages-") or name in _POD_LEVEL}
 
 
-def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
+def _statuses(status: PodStatus) -> dict[str, ContainerStatus]:
     every = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    statuses = {each.name: each for each in every if each.name is not None}
+    return {each.name: each for each in every if each.name is not None}
+
+
+def _given(spec: PodSpec, status: PodStatus) -> _Given | None:
+    statuses = _statuses(status)
     allocated = {name: _allocated(each) for name, each in statuses.items()}
     actuated = {name: _actuated(each) for name, each in statuses.items()}
     pod = [each for each in (_allocated(status), _actuated(status)) if each]

@@ -237,13 +237,8 @@ def read_tree(
     selection = _MemberSelection(hyper_nodes, nodes, findings)
     members = {each.name: selection.members(each) for each in hyper_nodes}
     between = _Memberships.of(tiers, members)
-    circles = list(between.cycles())
-    cyclic, broken = {name for circle in circles for name in circle}, set[str]()
-    faults: list[_Fault] = [
-        *(("HyperNodeCycle", each, f"{_listed(each)} contain each other in a cycle") for each in circles),
-        *(*_two_parents(between), *_overlaps(between, members), *_tier_order(between, tiers, cyclic)),
-    ]
-    for code, names, message in faults:
+    broken = set[str]()
+    for code, names, message in _faults(between, tiers, members):
         findings.add(code, f"HyperNode {names[0]}", message)
         broken.update(names)
     left_out = broken | between.above(broken)
@@ -265,6 +260,16 @@ def read_tree(
 
 #: Code, the HyperNodes that are left out for it, and the sentence.
 _Fault = tuple[FindingCode, Sequence[str], str]
+
+
+def _faults(between: _Memberships, tiers: Mapping[str, int], members: Mapping[str, Members]) -> Iterator[_Fault]:
+    cyclic: set[str] = set()
+    for circle in between.cycles():
+        yield "HyperNodeCycle", circle, f"{_listed(circle)} contain each other in a cycle"
+        cyclic.update(circle)
+    yield from _two_parents(between)
+    yield from _overlaps(between, members)
+    yield from _tier_order(between, tiers, cyclic)
 
 
 def _two_parents(between: _Memberships) -> Iterator[_Fault]:

@@ -40,6 +40,10 @@ SAFE_SYSCTLS = frozenset(
 )
 
 
+def _is_for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
+    return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())
+
+
 class Volumes:
     """Claims and volumes of an instance; ``users`` may take claims for one pod."""
 
@@ -53,8 +57,7 @@ class Volumes:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
         self._volumes = {each.name: each for each in volumes}
         self._findings = findings
-        stated = ((key, claim.spec) for key, claim in self._claims.items())
-        exclusive = {key for key, spec in stated if spec is not None and _ONE_POD in (spec.access_modes or ())}
+        exclusive = {key for key, claim in self._claims.items() if _is_for_one_pod(claim)}
         self._taken: Counter[Key] = Counter()
         if exclusive:
             self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)

@@ -21,7 +21,7 @@ from placer.problem import (
     Queue,
     SubGroup,
 )
-from placer.problem.instance import NO_TIER, group_of_one
+from placer.problem.instance import NO_TIER, groups_of_one
 
 _Part = TypeVar("_Part", Group, SubGroup)
 
@@ -56,8 +56,8 @@ def released(instance: Instance, gone: Collection[Key]) -> Instance:
     for key in gone:
         pod = instance.pods[key]
         pods[key] = replace(pod, state=PodState.PENDING, node=None, group=pod.group or GroupKey("", *key))
-    alone = {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
-    return in_states(replace(instance, groups=dict(sorted({**instance.groups, **alone}.items()))), pods)
+    groups = {**instance.groups, **groups_of_one(pods.values())}
+    return in_states(replace(instance, groups=dict(sorted(groups.items()))), pods)
 
 
 def with_lost(instance: Instance, lost: Collection[str]) -> Instance:

@@ -20,6 +20,7 @@ from placer.kube.workload_sets import (
     JobSetScheduling,
     JobSetTargetScheduling,
     LeaderWorkerSetManifest,
+    MountingPodSpec,
     ReplicatedJob,
 )
 from placer.problem.blueprints import Blueprint, Marks, job_blueprint, job_size, owner_reference, upstream_pod_group
@@ -125,9 +126,7 @@ class JobSetExpansion:
         )
 
     def _claims(self, replicated: ReplicatedJob) -> dict[str, str]:
-        spec = replicated.template.spec.template.spec
-        containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-        mounted = {mount.name for container in containers for mount in container.volume_mounts or ()}
+        mounted = _mounted(replicated.template.spec.template.spec)
         policies = self.job_set.spec.volume_claim_policies or ()
         names = (each.metadata.name for policy in policies for each in policy.templates or ())
         return {name: f"{name}-{self.job_set.name}" for name in names if name in mounted}
@@ -227,6 +226,11 @@ class JobSetExpansion:
 
 
 _TOLERATION = TolerationEntry(key=_NO_SCHEDULE, operator="Exists", effect="NoSchedule")
+
+
+def _mounted(spec: MountingPodSpec) -> set[str | None]:
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    return {mount.name for container in containers for mount in container.volume_mounts or ()}
 
 
 def _replicas(replicated: ReplicatedJob) -> int:

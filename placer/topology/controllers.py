@@ -65,6 +65,10 @@ def app_group_statuses(
     return {key: app_group_status(latest[key], inside[key], now) for key in sorted(latest)}
 
 
+def _runs(pod: PodManifest) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status is not None and pod.status.phase == "Running"
+
+
 def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], now: datetime) -> Document:
     """Status of one AppGroup with its pods; ``now`` has a time zone.
 
@@ -73,13 +77,11 @@ def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], n
     present = list(pods)
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
-    staying = (pod for pod in present if pod.metadata.deletion_timestamp is None)
-    running = [pod for pod in staying if pod.status is not None and pod.status.phase == "Running"]
     bound = (bound_at(pod) or now for pod in present if pod.spec.node_name)
     started = before.schedule_start_time or min(bound, default=None)
     calculated = before.topology_calculation_time if _is_same_order(before, order) else None
     status: dict[str, Any] = {
-        "runningWorkloads": len(running),
+        "runningWorkloads": sum(map(_runs, present)),
         "topologyCalculationTime": timestamp(calculated or now),
         "topologyOrder": order,
     }

@@ -85,13 +85,17 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
         raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
     there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
     found = [index for index in there if matches(tests, _labels(raws[index]))]
-    kinds = sorted({f"{raws[index].kind.lower()}.{raws[index].group}".rstrip(".") for index in found})
-    if len(kinds) > 1:
-        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
+    _check_one_kind([raws[index] for index in found], option)
     if not found:
         others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
     return found
+
+
+def _check_one_kind(raws: Iterable[RawObject], option: str) -> None:
+    kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
+    if len(kinds) > 1:
+        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
 
 
 _read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode
@@ -188,7 +192,7 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
         place = place[key]
     _put(place, _key(place, steps, option), value)
     file = f"{raw.file} with {shown(option, 200)}"
-    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file)
+    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file, fits=False)
 
 
 def _put(place: Any, key: Any, value: Any) -> None:

@@ -12,13 +12,14 @@ import itertools
 import re
 import types
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import msgspec
 
 from placer.base.errors import Fault
 from placer.base.text import shown
-from placer.kube.kinds import KINDS, Fields, KindInfo
+from placer.kube.kinds import KINDS, Fields, KindInfo, known_fields
 from placer.kube.manifests import syntax
 from placer.kube.manifests.faults import Faults
 from placer.kube.manifests.syntax import OBJECT_TEXT, OBJECTS, Text
@@ -207,6 +208,8 @@ class Names:
 #: Where a field stands, in whichever item of a list: None for the index.
 Place = tuple[str | None, ...]
 
+#: Fields by which an object can be read as its header: attributes of these names, of text but for the metadata.
+_HEADER = frozenset(("apiVersion", "kind", "metadata", "name", "namespace"))
 _UNNAMEABLE = re.compile(r'[\\"\x00-\x1f]')
 
 
@@ -230,11 +233,14 @@ class ObjectShape:
     def places(self, text: bytes) -> set[Place] | None:
         """Places of an object's strays; None where it does not fit."""
         self._hits.clear()
+        return None if self.header(text) is None else set(self._hits)
+
+    def header(self, text: msgspec.Raw | bytes) -> _Header | None:
+        """Header of an object; None where it does not fit."""
         try:
-            self._decode(text)
+            return cast(_Header, self._decode(text))
         except (msgspec.DecodeError, RecursionError):
             return None
-        return set(self._hits)
 
     def _note(self, mark: type, _: object) -> object:
         self._hits.add(self._marks[mark])
@@ -243,20 +249,20 @@ class ObjectShape:
     def _struct(self, fields: Fields, strays: Mapping[Any, Any]) -> Any:
         made = None if strays else self._made.get(id(fields))
         if made is None:
-            parts = {name: self._part(each, strays.get(name, {})) for name, each in fields.names.items()}
+            parts = {name: self._part(name, each, strays.get(name, {})) for name, each in fields.names.items()}
             parts |= {name: self._mark(each[None]) for name, each in strays.items() if None in each}
             made = _object(parts)
             if not strays:
                 self._made[id(fields)] = made
         return made
 
-    def _part(self, fields: Fields, strays: Mapping[Any, Any]) -> Any:
+    def _part(self, name: str, fields: Fields, strays: Mapping[Any, Any]) -> Any:
         if fields.values is not None:
-            return types.GenericAlias(dict, (str, self._part(fields.values, {}))) | None
+            return types.GenericAlias(dict, (str, self._part("", fields.values, {}))) | None
         if not fields.names:
-            return msgspec.Raw
+            return str | None if name in _HEADER else msgspec.Raw
         made = self._struct(fields, strays)
-        return types.GenericAlias(list, (made,)) | made | None
+        return made | None if name == "metadata" else types.GenericAlias(list, (made,)) | made | None
 
     def _mark(self, place: Place) -> Any:
         mark = type("Stray", (), {})
@@ -266,7 +272,7 @@ class ObjectShape:
 
 def _object(parts: Mapping[str, Any]) -> Any:
     """Attributes by number take less time than names."""
-    called = {f"f{number}": name for number, name in enumerate(parts)}
+    called = {name if name in _HEADER else f"f{number}": name for number, name in enumerate(parts)}
     return msgspec.defstruct(
         "Object",
         [(attribute, parts[name], None) for attribute, name in called.items()],
@@ -274,6 +280,15 @@ def _object(parts: Mapping[str, Any]) -> Any:
         forbid_unknown_fields=True,
         gc=False,
     )
+
+
+@cache
+def shape_of(api_version: str, kind: str) -> ObjectShape | None:
+    """The shape of a kind without strays, where its fields are known."""
+    group, _, version = api_version.rpartition("/")
+    info = KINDS.get((group, kind))
+    fields = known_fields(info, version) if info is not None else None
+    return None if fields is None else ObjectShape(fields)
 
 
 #: One object in so many is looked at; reading stops after as many wrong ones as would make 20,000 in all, as with
@@ -325,13 +340,15 @@ _FLOW_YAML = re.compile(rb"\s*[\[{]\s*(?![\"{}\[\]\s0-9tfn-])")
 _HALF_PAIR = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F])")
 #: Lists may hold lists, as kubectl get of several resources once printed them, but not lists of lists.
 _LISTS_DEEP = 2
+#: After so many objects of one kind in a row the next is expected to be another, of known fields alone.
+_ALIKE = 64
 
 
 class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One object as text.
 
     ``text``: JSON, mostly a slice of the file's text. ``document``: counts from 1. ``snapshot``, ``gates``: scheduler
-    and mode of its snapshot.
+    and mode of its snapshot. ``fits``: known to have only fields of its kind.
     """
 
     api_version: str
@@ -344,6 +361,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     added: bool = False
     snapshot: str = ""
     gates: bool = False
+    fits: bool = False
 
     @property
     def group(self) -> str:
@@ -423,6 +441,7 @@ class _Splitter:
         self._probe: Probe | None = None
         self._snapshot, self._gates = "", False
         self._stopped = False
+        self._kind, self._alike = ("", ""), 0
 
     def run(self, probe: Probe) -> bool:
         if self._text.is_json and not _FLOW_YAML.match(self._text.data):
@@ -530,16 +549,29 @@ class _Splitter:
 
     def _item(self, text: msgspec.Raw, typed: _Header, depth: int) -> None:
         try:
-            header = _read_header(text)
+            header, fits = self._header(text)
         except (msgspec.DecodeError, RecursionError):
-            header = _Header()
+            header, fits = _Header(), False
         if not header.kind or not header.apiVersion:
             self._slowly(text, typed)
         elif is_list(header):
             self._list_in_list(text, depth)
         else:
             self._position += 1
-            self._add(header, text)
+            self._add(header, text, fits)
+
+    def _header(self, text: msgspec.Raw) -> tuple[_Header, bool]:
+        if self._alike >= _ALIKE:
+            shape = shape_of(*self._kind)
+            header = shape.header(text) if shape is not None else None
+            if header is not None and (header.apiVersion, header.kind) == self._kind:
+                return header, True
+            self._alike = 0
+        header = _read_header(text)
+        kind = header.apiVersion or "", header.kind or ""
+        self._alike = self._alike + 1 if kind == self._kind else 0
+        self._kind = kind
+        return header, False
 
     def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
         top = _read_top(text)
@@ -562,13 +594,13 @@ class _Splitter:
         elif not (is_list(header) and _has_no_items(header, text)):
             self._add(header, _inherit(header, parent, text))
 
-    def _add(self, header: _Header, text: msgspec.Raw) -> None:
+    def _add(self, header: _Header, text: msgspec.Raw, fits: bool = False) -> None:
         if not (header.metadata or _NAMELESS).name:
             text = self._names.named(header, text)
         names = header.metadata or _NAMELESS
         origin = (self._text.name, self._position, self._added, self._snapshot)
         called = (header.apiVersion or "", header.kind or "", names.namespace or "", names.name or "")
-        self._keep(RawObject(*called, text, *origin, self._gates))
+        self._keep(RawObject(*called, text, *origin, self._gates, fits))
 
     def _keep(self, raw: RawObject) -> None:
         text = raw.text

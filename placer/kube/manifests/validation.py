@@ -524,7 +524,7 @@ class _Strays:
         self._shape: ObjectShape | None = None
 
     def look(self, raw: RawObject, text: bytes) -> bool:
-        if self._fields is None:
+        if raw.fits or self._fields is None:
             return False
         if () in self._found:
             return True

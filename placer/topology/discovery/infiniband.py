@@ -209,13 +209,13 @@ class _Levels:
                 self._add(level, switches)
 
     def _add(self, level: int, switches: Sequence[str]) -> None:
-        below = {self._at[each] for each in switches if each in self._at}
+        below = {self._at[each] for each in self._at.keys() & switches}
         own = self._named(each for each in switches if self._joined.levels[each] == level)
         if len(below) == 1 and not own:
             return
         first = (own or self._named(switches))[0]
         name = first if first not in self.domains else f"{first}-tier{level}"
-        hosts = {host for each in switches for host in self._joined.on[each]} if level == 1 else set()
+        hosts = set[str]().union(*map(self._joined.on.__getitem__, switches)) if level == 1 else set()
         self.domains[name], self.tiers[name], self.titles[name] = (hosts, below), level, ", ".join(own) or name
         self._at.update(dict.fromkeys(switches, name))
 

@@ -48,7 +48,7 @@ class _Reading:
 
     def size_list(self, sizes: Sequence[object], place: str) -> None:
         told = ",".join(map(str, sizes))
-        numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
+        numbers = [int(each) for each in told.split(",") if re.fullmatch(r"\d{1,9}", each)]
         base = numbers[0] if len(numbers) == len(sizes) else 0
         if not base or any(each % base or (each // base).bit_count() > 1 for each in numbers):
             self.fault(place, shown(told), "the size of a block, and then that times powers of two")

@@ -203,7 +203,7 @@ def _instance(entry: object, place: str, source: str, faults: list[Fault]) -> _G
         accelerator = (entry.get("attributes") or {}).get("nvlink") or ""
         listed = layers if isinstance(layers, list) else [None]
         if host and all(isinstance(each, str) for each in (host, accelerator, *listed)):
-            return _GraphHost(str(host), tuple(each for each in layers if each), accelerator, place)
+            return _GraphHost(str(host), tuple(filter(None, layers)), accelerator, place)
     faults.append(Fault(source, None, "", place, shown(repr(entry)), "id and network_layers, which are texts"))
     return None
 
