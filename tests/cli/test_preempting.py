@@ -177,7 +177,7 @@ def test_what_was_lost_where_it_goes_and_what_is_moved_for_it(tmp_path: Path, ca
         "Move 1 gang:",
         "  default/eval, 1 pod, priority 9, since 2026-11-23 07:40 UTC, from n2 to s0",
         "-> default/train: 1 lost pod on n2 in rack, 2 of 2 pods run",
-        "Proved by the least of any domain: no other choice moves less.",
+        "Proved by the least of any domain: no other choice moves less work: weight, then units.",
         "In 2 steps:",
         "  1. 1 pod goes, 1 pod moved",
         "  2. 1 pod bound",

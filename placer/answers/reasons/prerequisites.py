@@ -58,6 +58,33 @@ def _no_node_takes(instance: Instance, group: Group, eligible: EligibleNodes) ->
     )
 
 
+#: Causes next to which it is said that a group fits no domain of its tier.
+BY_ROOM = ("QueueCapability", "InsufficientResources", "TopologyTooNarrow")
+
+
+def too_wide(instance: Instance, group: Group) -> str:
+    """Why no domain of its tier holds a group, were all nodes empty and the largest; empty: one may."""
+    limit = group.topology.limit if group.topology and not instance.policy.rules_off & {"C2", "C7"} else None
+    asked = [*{instance.pods[key].requests for key in group.pending}]
+    if limit is None or not 0 <= limit < instance.topology.root_tier or group.bound or len(asked) != 1:
+        return ""
+    tree = instance.topology
+    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
+    most = max(map(asked[0].copies_in, {node.allocatable for node in instance.nodes.values()}), default=0)
+    largest = max(sorted(sizes), key=lambda name: sizes[name], default=None)
+    if largest is None or not most or group.need <= sizes[largest] * most:
+        return ""
+    need = f"needs {plural(group.need, 'pod')} of {shape_text(asked[0])} in one HyperNode of tier <= {limit}"
+    each = "" if sizes[largest] == 1 else " each"
+    there = f"the largest ({largest}) has {plural(sizes[largest], 'node')}, with room for {most}{each} when empty"
+    return f"{need}; {there}, {group.need - sizes[largest] * most} too few"
+
+
+def task_word(group: Group, name: str) -> str:
+    """A role of a group, as its objects call it."""
+    return f"{'task group' if group.stated else 'task'} {name}"
+
+
 def _lacks(instance: Instance, group: Group, keys: Sequence[Key]) -> bool:
     return len(keys) < len(group.pending) and _missing(instance, group, keys) is not None
 
@@ -122,8 +149,8 @@ def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> It
     running.update(instance.pods[key].role for key in group.bound)
     for role, least in sorted(group.min_task_member.items()):
         if there[role] + running[role] < least:
-            minimum = "minMember of task group" if group.stated else "minTaskMember of role"
-            yield f"{minimum} {role} is {least}, but there {_there_are(there[role], running[role])}"
+            minimum = f"{'minMember' if group.stated else 'minTaskMember'} of {task_word(group, role)}"
+            yield f"{minimum} is {least}, but there {_there_are(there[role], running[role])}"
 
 
 def _succeeded(group: Group) -> str:
