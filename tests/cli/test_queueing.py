@@ -186,6 +186,24 @@ def test_the_podgroup_of_a_volcano_job_is_called_by_the_job(tmp_path: Path, caps
         assert (f"default/train{UID}" in capsys.readouterr().out) is bool(more)
 
 
+def test_fewer_members_are_asked_for_in_the_job_that_owns_the_podgroup(tmp_path: Path, capsys: Capture) -> None:
+    group = pod_group(f"train{UID}", minMember=2)
+    group["metadata"]["ownerReferences"] = [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train"}]
+    pods = [pod(f"train-{at}", group=f"train{UID}", cpu=3) for at in range(2)]
+    assert main(["explain", written(tmp_path, node("n", cpu=4), group, *pods), "--group", "train"]) == 0
+    said = "start with 1 member in place of 2: spec.minAvailable of Volcano Job train, which owns the PodGroup"
+    assert said in capsys.readouterr().out
+
+
+def test_equal_tiers_share_a_row_and_equal_words_say_their_difference(tmp_path: Path, capsys: Capture) -> None:
+    tainted = {**node("t", cpu=4), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
+    pods = [pod("a", cpu=1), pod("b", cpu=1, spec={"tolerations": [{"key": "k", "operator": "Exists"}]})]
+    path = written(tmp_path, tainted, hyper_node("r", 1, nodes=("t",)), *pods)
+    assert main(["audit", path, "--sums"]) == 0
+    rows = re.findall(r"^cpu 1 \((.*)\) +(\S+) +(\d+)", capsys.readouterr().out, re.MULTILINE)
+    assert rows == [("tolerates no taint", "1-2", "0"), ("tolerates k", "1-2", "4")]
+
+
 @pytest.mark.parametrize("command", ["queue", "audit", "solve"])
 def test_uuids_in_names_are_shortened_but_in_wide_tables(command: str, tmp_path: Path, capsys: Capture) -> None:
     name = "train-6f1b2c3d-1111-2222-3333-0123456789ab"

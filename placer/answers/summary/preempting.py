@@ -21,6 +21,8 @@ from placer.problem.what_if import ran_on
 SHOWN = 40
 #: Gangs, or domains, that a headline names.
 FEW = 2
+#: The scheduler whose pods ``--apply`` binds.
+OWN = "placer"
 #: Whether units are evicted, to the words of their proof.
 _PROOF_WORDS = {True: ("evicts", "evicted", "fewer units or moves"), False: ("moves", "moved", "fewer units")}
 #: Why no more can be had where that is proved, and what else is worth a try where it is not.
@@ -259,6 +261,18 @@ def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
             yield f"{legible(each.message)}."
     if disruption.gone:
         yield from _steps(disruption)
+    yield from _other_schedulers(disruption)
+
+
+def _other_schedulers(disruption: Disruption) -> Iterator[str]:
+    others = [legible(name) for name in disruption.instance.schedulers if name != OWN]
+    if others and (disruption.gone or disruption.outcome.new):
+        one = len(others) == 1
+        who = f"Scheduler {others[0]} chooses" if one else f"Schedulers {and_list(others)} choose"
+        yield (
+            f"{who} nodes of {'its' if one else 'their'} pods {'itself' if one else 'themselves'}: use --apply for "
+            "pods with schedulerName placer only; for others, cordon the nodes that must stay free."
+        )
 
 
 def _ways(disruption: Disruption) -> Iterator[tuple[str, list[DisruptionUnit]]]:
