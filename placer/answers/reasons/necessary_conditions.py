@@ -312,16 +312,7 @@ class NecessaryConditions:
 
     def _room_cause(self, target: Target, index: int, room: int) -> Cause:
         if room:
-            there, but = self._nodes_of(index)
-            shape, classes = self.layout.shape_of, self.dense.classes
-            like = [each for each in target.gang.classes if shape[each] == shape[index]] if target.whole else [index]
-            count = sum(classes[each].size for each in like)
-            lack = f", {count - room} too few" if target.whole else ""
-            least = "" if target.whole else f"at least {room + 1} of its "
-            asked = f"{plural(count, 'pod')} of {shape_text(self._pod(index).requests)}"
-            message = f"needs room for {least}{asked}; {there} room for {room} in all{lack}{but}"
-            role = self._role(index, target) if len(like) == 1 else ""
-            return Cause("InsufficientResources", message + self.nearest.shortage([index]) + role)
+            return Cause("InsufficientResources", self._some_room(target, index, room))
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
         causes: Counter[str] = Counter()
@@ -335,6 +326,20 @@ class NecessaryConditions:
         asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
         counts = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; "
         return Cause("InsufficientResources", counts + nearest + but + self._role(index, target), frozenset({node}))
+
+    def _some_room(self, target: Target, index: int, room: int) -> Sentence:
+        there, but = self._nodes_of(index)
+        shape, like = self.layout.shape_of, [index]
+        lack, least = "", f"at least {room + 1} of its "
+        count = self.dense.classes[index].size
+        if target.whole:  # then all pods of one shape are needed, whatever their tasks
+            like = [each for each in target.gang.classes if shape[each] == shape[index]]
+            count = sum(self.dense.classes[each].size for each in like)
+            lack, least = f", {count - room} too few", ""
+        asked = f"{plural(count, 'pod')} of {shape_text(self._pod(index).requests)}"
+        role = self._role(index, target) if len(like) == 1 else ""
+        message = f"needs room for {least}{asked}; {there} room for {room} in all{lack}{but}"
+        return Sentence.of(message, self.nearest.shortage([index]), role)
 
     def _role(self, index: int, target: Target) -> str:
         pods, gang = self.dense.classes[index], target.gang

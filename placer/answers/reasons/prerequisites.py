@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from placer.answers.reasons.cause import NAMED, EligibleNodes, plural, shape_text
+from placer.base.quantity import Resources
 from placer.base.words import and_list, some
 from placer.problem import Group, Instance, Key
 from placer.problem.queues import NAMESPACES
@@ -65,19 +66,24 @@ BY_ROOM = ("QueueCapability", "InsufficientResources", "TopologyTooNarrow")
 def too_wide(instance: Instance, group: Group) -> str:
     """Why no domain of its tier holds a group, were all nodes empty and the largest; empty: one may."""
     limit = group.topology.limit if group.topology and not instance.policy.rules_off & {"C2", "C7"} else None
-    asked = [*{instance.pods[key].requests for key in group.pending}]
+    asked = {instance.pods[key].requests for key in group.pending}
     if limit is None or not 0 <= limit < instance.topology.root_tier or group.bound or len(asked) != 1:
         return ""
+    return _wider_than(instance, group.need, asked.pop(), limit)
+
+
+def _wider_than(instance: Instance, need: int, asked: Resources, limit: int) -> str:
     tree = instance.topology
     sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
-    most = max(map(asked[0].copies_in, {node.allocatable for node in instance.nodes.values()}), default=0)
-    largest = max(sorted(sizes), key=lambda name: sizes[name], default=None)
-    if largest is None or not most or group.need <= sizes[largest] * most:
+    most = max(map(asked.copies_in, {node.allocatable for node in instance.nodes.values()}), default=0)
+    size, largest = min(((-count, name) for name, count in sizes.items()), default=(0, ""))
+    lack = need + size * most
+    if not (size and most) or lack <= 0:
         return ""
-    need = f"needs {plural(group.need, 'pod')} of {shape_text(asked[0])} in one HyperNode of tier <= {limit}"
-    each = "" if sizes[largest] == 1 else " each"
-    there = f"the largest ({largest}) has {plural(sizes[largest], 'node')}, with room for {most}{each} when empty"
-    return f"{need}; {there}, {group.need - sizes[largest] * most} too few"
+    each = "" if size == -1 else " each"
+    there = f"the largest ({largest}) has {plural(-size, 'node')}, with room for {most}{each} when empty"
+    pods = f"{plural(need, 'pod')} of {shape_text(asked)}"
+    return f"needs {pods} in one HyperNode of tier <= {limit}; {there}, {lack} too few"
 
 
 def task_word(group: Group, name: str) -> str:

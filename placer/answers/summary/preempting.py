@@ -290,16 +290,19 @@ def _kinds(disruption: Disruption, units: Sequence[DisruptionUnit]) -> str:
 
 def _unit(disruption: Disruption, unit: DisruptionUnit) -> str:
     pods = [disruption.instance.pods[key] for key in unit.pods]
-    gang, name = pods[0].group, legible(unit.name.split("/", 1)[1])
-    if gang is not None and unit.name.startswith("PodGroup/"):
-        name = _name(disruption.instance, gang)
-    parts = [name, counted(len(pods), "pod"), f"priority {unit.priority:,}"]
+    parts = [_unit_name(disruption, unit), counted(len(pods), "pod"), f"priority {unit.priority:,}"]
     began = min(pod.created for pod in pods)
     if began:
         parts.append(f"since {datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M} UTC")
     parts.append(f"from {_nodes(pod.node or '' for pod in pods)}")
     targets = [disruption.moved[key].node for key in unit.pods if key in disruption.moved]
     return ", ".join(parts) + (f" to {_nodes(targets)}" if targets else "")
+
+
+def _unit_name(disruption: Disruption, unit: DisruptionUnit) -> str:
+    kind, _, name = unit.name.partition("/")
+    gang = disruption.instance.pods[unit.pods[0]].group
+    return legible(name) if gang is None or kind != "PodGroup" else _name(disruption.instance, gang)
 
 
 def _nodes(names: Iterable[str]) -> str:
