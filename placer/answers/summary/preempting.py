@@ -14,6 +14,7 @@ from placer.problem.disruption import Disruption, DisruptionUnit, lost_pods
 from placer.problem.disruptions import WITHOUT_OWNER
 from placer.problem.group_names import called
 from placer.problem.placement import LOSSES, Placement
+from placer.problem.pod_states import DEFAULT_SCHEDULER
 from placer.problem.result import Judged, Result, Termination, Verdict
 from placer.problem.what_if import ran_on
 
@@ -266,7 +267,7 @@ def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
 
 def _other_schedulers(disruption: Disruption) -> Iterator[str]:
     others = [legible(name) for name in disruption.instance.schedulers if name != OWN]
-    if others and (disruption.gone or disruption.outcome.new):
+    if {*others} - {DEFAULT_SCHEDULER} and (disruption.gone or disruption.outcome.new):
         one = len(others) == 1
         who = f"Scheduler {others[0]} chooses" if one else f"Schedulers {and_list(others)} choose"
         yield (
