@@ -184,7 +184,7 @@ class NecessaryConditions:
         for step in (self._eligible, self._queues, self._resources, self._topology, self._labels):
             found = step(target, most)
             if found is not None:
-                wide = found.code in BY_ROOM and too_wide(self.instance, self.instance.groups[gang.key])
+                wide = found.code in BY_ROOM[:2] and too_wide(self.instance, self.instance.groups[gang.key])
                 return Cause(found.code, wide, holds=None) if wide else found
         return None
 

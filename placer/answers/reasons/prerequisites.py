@@ -59,7 +59,7 @@ def _no_node_takes(instance: Instance, group: Group, eligible: EligibleNodes) ->
     )
 
 
-#: Causes next to which it is said that a group fits no domain of its tier.
+#: Causes next to which it is said that a group fits no domain of its tier; the last names a domain itself.
 BY_ROOM = ("QueueCapability", "InsufficientResources", "TopologyTooNarrow")
 
 
