@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import filterfalse
+from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from placer.cli import flags, printing
 from placer.problem import GroupKey, Instance
 from placer.problem.findings import counted as first_of
 from placer.problem.group_names import full_name
-from placer.problem.stranding import Stranded, stranded
+from placer.problem.stranding import AlikePods, Stranded, stranded
 
 if TYPE_CHECKING:
     Sums = tuple[Sequence[Stranded], Sequence[LargestGang]]
@@ -198,9 +198,30 @@ def _print_largest(gangs: Sequence[LargestGang], looked_at: str) -> None:
     terminal = printing.console()
     tiers = any(each.hyper_node for each in gangs)
     terminal.print(f"\nLargest gang that still fits{' under one HyperNode' if tiers else ''}{looked_at}")
-    names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
-    columns = [Column("pods", [f"{each.pods:,}" for each in gangs])]
+    rows = _folded(gangs)
+    names = Column("of pods that ask for", [words for words, _ in rows], text=True, most=60)
+    columns = [Column("pods", [f"{each[0].pods:,}" for _, each in rows])]
     if tiers:
-        where = [each.hyper_node or "the whole cluster" for each in gangs]
-        columns = [Column("tier", [str(each.tier) for each in gangs]), *columns, Column("where", where, text=True)]
+        where = [(each[0].hyper_node or "the whole cluster") if each[0].pods else "-" for _, each in rows]
+        spans = [str(each[0].tier) + (f"-{each[-1].tier}" if len(each) > 1 else "") for _, each in rows]
+        columns = [Column("tier", spans), *columns, Column("where", where, text=True)]
     print_tables(terminal, names, columns)
+
+
+def _folded(gangs: Sequence[LargestGang]) -> list[tuple[str, list[LargestGang]]]:
+    """Rows by words, with a difference where it matters; tiers of one shape that hold as many pods share a row."""
+    shapes: dict[str, dict[AlikePods, list[LargestGang]]] = {}
+    for each in gangs:
+        shapes.setdefault(each.words, {}).setdefault(each.shape, []).append(each)
+    rows: list[tuple[str, list[LargestGang]]] = []
+    for words, alike in shapes.items():
+        sums = {tuple((each.tier, each.pods) for each in found): shape for shape, found in reversed(alike.items())}
+        for shape in reversed(sums.values()):
+            said = words if len(sums) == 1 else f"{words}{_tolerated(shape)}"
+            rows += [(said, [*same]) for _, same in groupby(alike[shape], attrgetter("pods"))]
+    return rows
+
+
+def _tolerated(shape: AlikePods) -> str:
+    keys = [each.key or "all taints" for each in shape.constraints.tolerations]
+    return f" (tolerates {and_list(some(keys, NAMED))})" if keys else " (tolerates no taint)"

@@ -177,7 +177,7 @@ def _groups(
             said.update(() if other is not None else one.equal)
             entry = one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()})
             files = _files(options, one)
-            lines = () if known else _told(one, files)
+            lines = () if known else _told(one, files, case.instance)
             yield entry, lines if other is None else _told_elsewhere(one, other, files, case.instance)
 
     if asked or options.json:
@@ -320,11 +320,13 @@ def _how_many(
 # ---------------------------------------------------------------------------------------------------------------- text
 
 
-def _told(found: Explanation, files: Files) -> Iterator[str]:
+def _told(found: Explanation, files: Files, instance: Instance) -> Iterator[str]:
     if found.admitted and not found.pods:
         yield f"{found.group} does not wait for room: it is admitted, or runs."
         return
-    if found.admitted:
+    if _has_minimum(found, instance):
+        yield f"{_running(found, instance, found.pods)}."
+    elif found.admitted:
         yield f"{found.group} is admitted; {_optional(found)}."
     elif found.empty:
         yield f"{found.group} needs no pod, and has none; {_optional(found)}."
@@ -332,6 +334,17 @@ def _told(found: Explanation, files: Files) -> Iterator[str]:
         counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
         yield f"{found.group} waits{_equal(found)}.{counts if found.group.api_group else ''}"
     yield from _why(found, files)
+
+
+def _has_minimum(found: Explanation, instance: Instance) -> bool:
+    group = instance.groups[found.group]
+    return found.admitted and bool(group.bound) and not group.need
+
+
+def _running(found: Explanation, instance: Instance, left: int) -> str:
+    group = instance.groups[found.group]
+    waits = f"{counted(left, 'optional pod')} {'waits' if left == 1 else 'wait'}"
+    return f"{found.group} runs with {counted(len(group.bound), 'pod')} (needs {group.min_member:,}); {waits}"
 
 
 def _optional(found: Explanation) -> str:
@@ -358,8 +371,13 @@ def _why(found: Explanation, files: Files) -> Iterator[str]:
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, instance: Instance) -> Iterator[str]:
-    yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
-    if found.admitted:
+    group = instance.groups[found.group]
+    runs = _has_minimum(found, instance)
+    said = _running(found, instance, len(group.pending)) if runs else f"{found.group} waits"
+    yield f"{said} for scheduler {elsewhere.scheduler}."
+    if runs:
+        yield f"  placer would place {elsewhere.placer.placed - len(group.bound):,} of them."
+    elif found.admitted:
         yield f"  placer would admit it: {_where(elsewhere.placer)}{f'; {_optional(found)}' if found.pods else ''}."
     else:
         yield "  With placer it would wait, too."
@@ -375,6 +393,8 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate, files: Files, 
 
 def _mimicry(found: Explanation, told: MimickedFate, policy: str | None, instance: Instance) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
+    if told.fate is not None and _has_minimum(found, instance):
+        ends = f"binds {told.fate.placed - len(instance.groups[found.group].bound):,} of them"
     yield f"  Simulation, not the scheduler itself: policy {policy} {ends}."
     yield from _served(found.group, told, instance)
     yield from _fitting_beside(told)

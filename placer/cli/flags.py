@@ -180,13 +180,14 @@ def add_asking(parser: argparse.ArgumentParser, title: str = "which groups are s
     either.add_argument("-n", "--namespace", metavar="NAMESPACE", help="those of one namespace (default: all)")
     either.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces, the default")
     group.add_argument("-l", "--selector", metavar="SELECTOR", help="those with such pods: app=train,tier!=web")
+    option(group, "--queue", "QUEUE", "those of one Queue, or of one below it")
 
 
 def selection(options: argparse.Namespace) -> Selection:
     """Give the groups that the flags of :func:`add_asking` select."""
     from placer.problem.group_names import Selection
 
-    return Selection(options.namespace, options.selector)
+    return Selection(options.namespace, options.selector, options.queue)
 
 
 def home_of(options: argparse.Namespace) -> str:

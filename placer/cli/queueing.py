@@ -77,7 +77,7 @@ def _show(options: argparse.Namespace, instance: Instance, items: list[QueueItem
     else:
         print_queue(items, terminal, time.time(), wide=options.wide)
         if options.wide:
-            print_messages(items, terminal)
+            print_messages(items, terminal, wide=True)
         print_steps(items, terminal)
         printing.say(lone_jobs(instance, items))
         print_absent(flags.selection(options).absent_work(instance), terminal)

@@ -32,13 +32,23 @@ _KINDS = ("podgroup", "podgroups", "pg", *_PODS, *_WORKLOADS)
 #: Labels by which pods name their workload.
 _OF_WORKLOAD = (*JOB_NAMES, "volcano.sh/job-name", JOB_SET, LEADER_WORKER_SET, KUEUE_GROUP)
 #: The end that Volcano gives the PodGroup of a job.
-_UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
 def full_name(key: GroupKey) -> str:
     """Give the name that only one group has."""
     kind = ".".join(filter(None, (key.kind.lower(), key.api_group)))
     return f"{kind}/{key.namespace}/{key.name}"
+
+
+def called(instance: Instance, key: GroupKey) -> str:
+    """Name a group with its namespace; a PodGroup of a Volcano Job by that, where nothing else is called so."""
+    job, space = _UID.sub("", key.name), key.namespace
+    if job == key.name or Key(space, job) in instance.pods:
+        return f"{space}/{key.name}"
+    near = (each.name for each in instance.groups if each.name.startswith(job) and each.namespace == space)
+    alone = sum(_UID.sub("", name) == job for name in near) == 1
+    return f"{space}/{job if alone else key.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,34 +143,40 @@ class CalledGroup:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Groups that are asked about, by namespace and by labels of a pod."""
+    """Groups that are asked about, by namespace, by labels of a pod and by queue."""
 
     namespace: str | None = None
     selector: str | None = None
+    queue: str | None = None
 
     @property
     def words(self) -> str:
         """Which these are, to be appended; empty for all."""
-        parts = ((" of namespace ", self.namespace), (" with pods of ", self.selector))
+        parts = ((" of namespace ", self.namespace), (" with pods of ", self.selector), (" of Queue ", self.queue))
         return "".join(f"{before}{value}" for before, value in parts if value is not None)
 
     def groups(self, instance: Instance) -> list[GroupKey]:
         """Find them, in the order of the instance, or raise UsageError."""
         alone = (group_of(pod) for pod in instance.pods.values() if pod.group is None)
         found = [key for key in (*instance.groups, *alone) if self.namespace in (None, key.namespace)]
+        if self.queue is not None:
+            pods = instance.pods.values()
+            queued = {group_of(pod) for pod in pods if self.queue in (pod.queue, *instance.queue_path(pod.queue))}
+            found = [key for key in found if key in queued]
         if self.selector is None:
             return found
         labelled = _labelled(instance, self.selector)
         return [key for key in found if key in labelled]
 
     def absent_work(self, instance: Instance) -> tuple[str, ...]:
-        """Give the sentences about work of the namespace that makes no pods yet; none where labels select."""
+        """Give the sentences about work of the namespace that makes no pods yet; none where labels or queue select."""
         of = "" if self.namespace is None else f" ({self.namespace}/"
-        return tuple(each for each in instance.absent_work if of in each and self.selector is None)
+        return tuple(each for each in instance.absent_work if of in each and self.selector is self.queue is None)
 
     def none(self, instance: Instance, does: str) -> str:
         """Say that none of them does something, and which namespace may be meant."""
         like = found_like(self.namespace or "", {pod.namespace for pod in instance.pods})
+        like += found_like(self.queue or "", instance.queues)
         return f"No group{self.words} {does}{like}."
 
 
@@ -186,18 +202,18 @@ def _absent(instance: Instance, called: CalledGroup) -> str | None:
     return next(filter(named.search, instance.absent_work), None)
 
 
-def waiting_like(instance: Instance, called: CalledGroup) -> str:
+def waiting_like(instance: Instance, asked: CalledGroup) -> str:
     """Work of this name that makes no pods yet, a waiting group with a name like it, or the list of those that wait."""
-    absent = _absent(instance, called)
+    absent = _absent(instance, asked)
     if absent is not None:
         return absent
-    waiting = sorted(f"{key.namespace}/{key.name}" for key, group in instance.groups.items() if group.pending)
+    waiting = sorted((key.namespace, key.name, key) for key, group in instance.groups.items() if group.pending)
     if not waiting:
         return "nothing waits"
-    by_name = {each.partition("/")[2]: each for each in waiting}
-    by_name |= {each.partition("/")[2]: each for each in waiting if each.startswith(f"{called.namespace}/")}
-    like = alike(called.name, by_name)  # in its namespace, else in any, which may be the one that is meant
+    own = (each for each in waiting if each[0] == asked.namespace)
+    by_name = {_UID.sub("", name): key for _, name, key in (*waiting, *own)}
+    like = alike(asked.name, by_name)  # in its namespace, else in any, which may be the one that is meant
     if like is not None:
-        return f"found like it: {by_name[like]}"
+        return f"found like it: {called(instance, by_name[like])}"
     more = f" and {len(waiting) - NAMED:,} more" if len(waiting) > NAMED else ""
-    return f"expected one of {', '.join(waiting[:NAMED])}{more}"
+    return f"expected one of {', '.join(called(instance, key) for *_, key in waiting[:NAMED])}{more}"

@@ -117,7 +117,7 @@ def is_static(metadata: Metadata) -> bool:
 
 #: Users of ``--enforce gates`` put this scheduling gate on their pods, and placer takes it away.
 HOLD_GATE = "placer.dev/hold"
-_DEFAULT_SCHEDULER = "default-scheduler"
+DEFAULT_SCHEDULER = "default-scheduler"
 
 
 def bound_at(pod: PodManifest) -> datetime | None:
@@ -180,7 +180,7 @@ class Ownership:
 
 def scheduler_of(pod: PodManifest) -> str:
     """Name of the scheduler that a pod is for."""
-    return pod.spec.scheduler_name or _DEFAULT_SCHEDULER
+    return pod.spec.scheduler_name or DEFAULT_SCHEDULER
 
 
 def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:

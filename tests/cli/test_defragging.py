@@ -43,7 +43,7 @@ def test_text_names_what_is_moved_what_has_room_and_the_proof(tmp_path: Path, ca
         "Move 1 gang:",
         "  default/eval0, 1 pod, priority 900, since 2026-11-23 07:40 UTC, from n00 to s0",
         "-> wanted/gang-1 has room: all 2 pods in rack0",
-        "Proved by the least of any domain: no other choice moves less.",
+        "Proved by the least of any domain: no other choice moves less work: weight, then units.",
         "In 2 steps:",
         "  1. 1 pod goes, 1 pod moved",
         "  2. 2 pods bound",
@@ -212,7 +212,10 @@ def test_domains_are_emptied_by_a_plan_that_verify_and_report_take(tmp_path: Pat
     assert main(["defrag", cluster, "--free-domains", "1@1", "--quiet", "-o", plan]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Move 1 gang:"
-    assert lines[2:] == ["-> rack0 is empty", "Proved by the least of any domain: no other choice moves less."]
+    assert lines[2:] == [
+        "-> rack0 is empty",
+        "Proved by the least of any domain: no other choice moves less work: weight, then units.",
+    ]
     document = json.loads(Path(plan).read_text())
     assert document["freed"] == ["rack0"]
     assert document["bindings"] == []

@@ -57,6 +57,16 @@ def test_text_names_the_gang_that_goes_what_it_makes_room_for_and_the_proof(tmp_
     assert "no other choice evicts less" in out
 
 
+def test_a_plan_says_that_other_schedulers_choose_nodes_themselves(tmp_path: Path, capsys: Capture) -> None:
+    for name, said in (("volcano", True), ("placer", False)):
+        documents = [
+            {**each, "spec": {**each["spec"], "schedulerName": name}} if each["kind"] == "Pod" else each
+            for each in full(2)
+        ]
+        assert main(["preempt", written(tmp_path, documents), "--quiet"]) == 0
+        assert ("Scheduler volcano chooses nodes of its pods itself: " in capsys.readouterr().out) is said
+
+
 def test_what_has_room_elsewhere_is_moved_in_a_step_of_its_own(tmp_path: Path, capsys: Capture) -> None:
     assert main(["preempt", written(tmp_path, full(2, spare=1)), "--for", "default/train", "--quiet"]) == 0
     out = capsys.readouterr().out.splitlines()
@@ -177,7 +187,7 @@ def test_what_was_lost_where_it_goes_and_what_is_moved_for_it(tmp_path: Path, ca
         "Move 1 gang:",
         "  default/eval, 1 pod, priority 9, since 2026-11-23 07:40 UTC, from n2 to s0",
         "-> default/train: 1 lost pod on n2 in rack, 2 of 2 pods run",
-        "Proved by the least of any domain: no other choice moves less.",
+        "Proved by the least of any domain: no other choice moves less work: weight, then units.",
         "In 2 steps:",
         "  1. 1 pod goes, 1 pod moved",
         "  2. 1 pod bound",

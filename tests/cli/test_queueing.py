@@ -23,7 +23,7 @@ from placer.problem.outcome import Outcome
 from placer.problem.placement import Placement
 from placer.problem.result import Reason, Verdict
 from tests.problem.test_unread_kinds import TEMPLATE, custom
-from tests.support import Document, instance_of, node, pod, pod_group, queue
+from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
 from tests.test_schemas import shipped
 
 Capture = pytest.CaptureFixture[str]
@@ -135,6 +135,73 @@ def test_few_single_pods_of_one_workload_share_a_line(tmp_path: Path, capsys: Ca
         assert main(["queue", path, *words]) == 0
         rows = re.findall(r"^default +(.+?)  +0 .*larger than any node$", capsys.readouterr().out, re.MULTILINE)
         assert rows == names
+
+
+#: The end that Volcano gives the name of a Job's PodGroup.
+UID = "-6f1b2c3d-1111-2222-3333-0123456789ab"
+
+
+def test_reasons_that_are_not_printed_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path, node("n", cpu=4), *(pod(f"p{n}", cpu=9 + n, spec={"priority": n}) for n in range(7)))
+    assert main(["solve", path]) == 0
+    assert "... and 1 more (-o wide lists the reason of each)" in capsys.readouterr().out
+    assert main(["queue", path, "-o", "wide"]) == 0
+    assert capsys.readouterr().out.count("InsufficientResources") == 7
+
+
+def test_a_gang_that_its_tier_never_holds_says_so_in_table_and_reason(tmp_path: Path, capsys: Capture) -> None:
+    hard = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    nodes = [node(f"n{at}", cpu=4) for at in range(4)]
+    racks = [hyper_node("r0", 1, nodes=("n0", "n1")), hyper_node("r1", 1, nodes=("n2", "n3"))]
+    gang = [pod_group("g", minMember=3, **hard), *(pod(f"g-{at}", group="g", cpu=4) for at in range(3))]
+    path = written(tmp_path, *nodes, *racks, *gang, pod("runs", node="n0", cpu=4), pod("also", node="n1", cpu=4))
+    assert main(["queue", path, "-o", "wide"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "never fits its tier" in out
+    assert "needs 3 pods of cpu 4 in one HyperNode of tier <= 1; the largest (r0) has 2 nodes, with room for 1" in out
+
+
+def test_a_gang_with_its_minimum_runs_and_its_queue_can_be_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    gang = [
+        pod_group("g", minMember=1, queue="batch"),
+        pod("g-0", group="g", node="n", cpu=3),
+        pod("g-1", group="g", cpu=3),
+    ]
+    path = written(tmp_path, node("n", cpu=4), queue("batch"), *gang, pod("lone", cpu=9))
+    assert main(["queue", path, "--queue", "batch"]) == 0
+    out = capsys.readouterr().out
+    assert "runs with 1 pod; the rest: too little room is free" in out
+    assert "lone" not in out
+    assert main(["explain", path, "--group", "g"]) == 0
+    assert "runs with 1 pod (needs 1); 1 optional pod waits" in capsys.readouterr().out
+    assert main(["queue", path, "--queue", "batches"]) == 0
+    assert "No group of Queue batches waits; found like it: batch." in capsys.readouterr().out
+
+
+def test_the_podgroup_of_a_volcano_job_is_called_by_the_job(tmp_path: Path, capsys: Capture) -> None:
+    gang = [pod_group(f"train{UID}", minMember=1), pod("train-0", group=f"train{UID}", cpu=3)]
+    rest = [node("n", cpu=4), pod("runs", node="n", cpu=4), *gang]
+    for more in ([], [pod("train", cpu=1)]):
+        assert main(["queue", written(tmp_path, *rest, *more)]) == 0
+        assert (f"default/train{UID}" in capsys.readouterr().out) is bool(more)
+
+
+def test_fewer_members_are_asked_for_in_the_job_that_owns_the_podgroup(tmp_path: Path, capsys: Capture) -> None:
+    group = pod_group(f"train{UID}", minMember=2)
+    group["metadata"]["ownerReferences"] = [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train"}]
+    pods = [pod(f"train-{at}", group=f"train{UID}", cpu=3) for at in range(2)]
+    assert main(["explain", written(tmp_path, node("n", cpu=4), group, *pods), "--group", "train"]) == 0
+    said = "start with 1 member in place of 2: spec.minAvailable of Volcano Job train, which owns the PodGroup"
+    assert said in capsys.readouterr().out
+
+
+def test_equal_tiers_share_a_row_and_equal_words_say_their_difference(tmp_path: Path, capsys: Capture) -> None:
+    tainted = {**node("t", cpu=4), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}
+    pods = [pod("a", cpu=1), pod("b", cpu=1, spec={"tolerations": [{"key": "k", "operator": "Exists"}]})]
+    path = written(tmp_path, tainted, hyper_node("r", 1, nodes=("t",)), *pods)
+    assert main(["audit", path, "--sums"]) == 0
+    rows = re.findall(r"^cpu 1 \((.*)\) +(\S+) +(\d+)", capsys.readouterr().out, re.MULTILINE)
+    assert rows == [("tolerates no taint", "1-2", "0"), ("tolerates k", "1-2", "4")]
 
 
 @pytest.mark.parametrize("command", ["queue", "audit", "solve"])

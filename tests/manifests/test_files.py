@@ -69,6 +69,12 @@ def test_empty_folder_and_missing_file(tmp_path: Path) -> None:
     ]
 
 
+def test_a_missing_file_names_the_one_that_may_be_meant(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text("")
+    (found,) = faults(tmp_path, tmp_path / "dump.yml")
+    assert found.endswith("dump.yml: found no such file, expected a file that can be read; found like it: dump.yaml")
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = gzip.compress(json.dumps(pod("a")).encode())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))

@@ -65,7 +65,7 @@ def test_too_few_pods_for_min_member_a_role_or_a_policy() -> None:
     for name in ("a", "b"):
         world.pod(name, gang, role="worker")
     world.pod("m", gang, role="master")
-    assert only(world) == ("GangIncomplete", "minTaskMember of role worker is 3, but there are 2 pending pods")
+    assert only(world) == ("GangIncomplete", "minTaskMember of task worker is 3, but there are 2 pending pods")
     world = on("n0", 8)
     gang = world.gang("g", policies=[SubGroupPolicy("w", 2, 2)])
     world.pods_of("a b", gang, part="x")

@@ -221,7 +221,7 @@ def test_every_minimum_that_is_missed_is_named_with_the_role() -> None:
         world.pod(name, gang, role="worker")
     assert said(world) == (
         "GangIncomplete",
-        "minMember is 3, but there are 2 pending pods; minTaskMember of role master is 1, but there are 0 pending pods",
+        "minMember is 3, but there are 2 pending pods; minTaskMember of task master is 1, but there are 0 pending pods",
     )
 
 
@@ -232,7 +232,7 @@ def test_the_role_for_which_there_is_no_room_is_named() -> None:
     world.pod("w", gang, gpu=1, role="worker")
     code, message = said(world)
     assert code == "InsufficientResources"
-    assert message.endswith("; it is a pod of role master")
+    assert message.endswith("; 1 of the 2 pods that it needs asks for this: task master")
 
 
 #: Namespaces that a term means, as written, and where none of its pods runs.

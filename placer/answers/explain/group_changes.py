@@ -36,6 +36,7 @@ _WHOLE = "spec.networkTopology"
 
 _LIMIT_FIELDS = ("highestTierName", "highestTierAllowed")
 _GANGS = (VOLCANO, COSCHEDULING)
+_VOLCANO_JOBS = "batch.volcano.sh"
 
 #: API group of a PodGroup to where its minimum is written, where that is not ``spec.minMember``.
 _MINIMUM = {UPSTREAM: "spec.schedulingPolicy.gang.minCount"}
@@ -50,9 +51,16 @@ class GroupObject:
         self.words = case.words("PodGroup", key.namespace, key.name, key.api_group)
         self.minimum = _MINIMUM.get(key.api_group, "spec.minMember")
         if self.document is None:
-            self.document = case.document("Job", key.namespace, key.name, "batch.volcano.sh")
-            self.words = case.words("Job", key.namespace, key.name, "batch.volcano.sh")
+            self.document = case.document("Job", key.namespace, key.name, _VOLCANO_JOBS)
+            self.words = case.words("Job", key.namespace, key.name, _VOLCANO_JOBS)
             self.minimum = "spec.minAvailable"
+
+    @property
+    def owner_field(self) -> str:
+        """Which field of the Volcano Job to change where that owns the PodGroup, and would write its minimum again."""
+        owners = (self.document or {}).get("metadata", {}).get("ownerReferences") or ()
+        jobs = [each["name"] for each in owners if each.get("apiVersion", "").startswith(f"{_VOLCANO_JOBS}/")]
+        return f": spec.minAvailable of Volcano Job {jobs[0]}, which owns the PodGroup" if jobs else ""
 
     def set(self, path: str, value: object) -> str:
         """Words of ``--set``; None as the value leaves the field out."""
@@ -112,7 +120,7 @@ def fewer_members(question: Question) -> Iterator[Change]:
     if at == len(fewer):
         return
     low = fewer[at]
-    message = f"start with {plural(low, 'member')} in place of {group.min_member}"
+    message = f"start with {plural(low, 'member')} in place of {group.min_member}{written.owner_field}"
     yield Change(message, (MEMBERS, group.min_member - low), set_=(written.set(written.minimum, low),))
 
 

@@ -14,7 +14,7 @@ from placer.base.deadline import Deadline, within
 from placer.base.words import and_list, counted
 from placer.problem import GroupKey, Instance
 from placer.problem.disruption import Disruption, outcome_of
-from placer.problem.group_names import full_name
+from placer.problem.group_names import CalledGroup, called, full_name
 from placer.problem.placement import Placement
 from placer.problem.result import Result, Verdict
 from placer.problem.what_if import without
@@ -40,7 +40,9 @@ def next_step(
     ``code``: its reason. ``source``: words of the input. ``optional``: nothing that goes helps.
     """
     several = sum((each.namespace, each.name) == (key.namespace, key.name) for each in instance.groups) > 1
-    name = full_name(key) if several else f"{key.namespace}/{key.name}"
+    name, job = full_name(key) if several else f"{key.namespace}/{key.name}", called(instance, key)
+    if job != name and CalledGroup.of(job).groups(instance) == {key}:
+        name = job
     if code in _HELD and not optional:
         return NextStepPart(command=shlex.join(["placer", "preempt", "--for", name, *source]), message=_SAYS)
     words = ["placer", "explain", "--group", name, *source]

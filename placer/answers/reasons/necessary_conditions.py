@@ -20,6 +20,7 @@ from placer.answers.reasons.cause import (
     pod_names,
     shape_text,
 )
+from placer.answers.reasons.prerequisites import BY_ROOM, task_word, too_wide
 from placer.arrays import Dense, DenseGroup
 from placer.arrays.amounts import NodeAmounts
 from placer.arrays.dense_neighbours import ANY_NUMBER
@@ -183,7 +184,8 @@ class NecessaryConditions:
         for step in (self._eligible, self._queues, self._resources, self._topology, self._labels):
             found = step(target, most)
             if found is not None:
-                return found
+                wide = found.code in BY_ROOM[:2] and too_wide(self.instance, self.instance.groups[gang.key])
+                return Cause(found.code, wide, holds=None) if wide else found
         return None
 
     def _enough(self, target: Target, most: Most) -> bool:
@@ -310,11 +312,7 @@ class NecessaryConditions:
 
     def _room_cause(self, target: Target, index: int, room: int) -> Cause:
         if room:
-            there, but = self._nodes_of(index)
-            lack = f", {self.dense.classes[index].size - room} too few" if target.whole else ""
-            least = "" if target.whole else f"at least {room + 1} of its "
-            message = f"needs room for {least}{self._pods(index)}; {there} room for {room} in all{lack}{but}"
-            return Cause("InsufficientResources", message + self.nearest.shortage([index]) + self._role(index))
+            return Cause("InsufficientResources", self._some_room(target, index, room))
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
         causes: Counter[str] = Counter()
@@ -327,14 +325,29 @@ class NecessaryConditions:
         node, nearest = self.nearest.to(pod, eligible)
         asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
         counts = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; "
-        return Cause("InsufficientResources", counts + nearest + but + self._role(index), frozenset({node}))
+        return Cause("InsufficientResources", counts + nearest + but + self._role(index, target), frozenset({node}))
 
-    def _role(self, index: int) -> str:
-        pods = self.dense.classes[index]
-        asked = self.dense.groups[pods.group].short_by_role
-        return (
-            f"; it is {'a pod' if pods.size == 1 else 'pods'} of role {pods.role}" if pods.role in dict(asked) else ""
-        )
+    def _some_room(self, target: Target, index: int, room: int) -> Sentence:
+        there, but = self._nodes_of(index)
+        shape, like = self.layout.shape_of, [index]
+        lack, least = "", f"at least {room + 1} of its "
+        count = self.dense.classes[index].size
+        if target.whole:  # then all pods of one shape are needed, whatever their tasks
+            like = [each for each in target.gang.classes if shape[each] == shape[index]]
+            count = sum(self.dense.classes[each].size for each in like)
+            lack, least = f", {count - room} too few", ""
+        asked = f"{plural(count, 'pod')} of {shape_text(self._pod(index).requests)}"
+        role = self._role(index, target) if len(like) == 1 else ""
+        message = f"needs room for {least}{asked}; {there} room for {room} in all{lack}{but}"
+        return Sentence.of(message, self.nearest.shortage([index]), role)
+
+    def _role(self, index: int, target: Target) -> str:
+        pods, gang = self.dense.classes[index], target.gang
+        if pods.role not in dict(gang.short_by_role) or len(gang.classes) == 1:
+            return ""
+        asks = "asks" if pods.size == 1 else "ask"
+        of = task_word(self.instance.groups[gang.key], pods.role)
+        return f"; {pods.size} of the {target.least_pods} pods that it needs {asks} for this: {of}"
 
     def _nodes_of(self, index: int) -> tuple[str, str]:
         pod, every = self._pod(index), len(self.instance.nodes)
@@ -455,10 +468,12 @@ class NecessaryConditions:
     def _short_role(self, pods: Most, domain: int) -> str:
         room = self._room(pods, domain)
         gangs = {self.dense.classes[index].group for index in pods}
-        for role, short in (each for gang in gangs for each in self.dense.groups[gang].short_by_role):
+        shorts = ((gang, *each) for gang in gangs for each in self.dense.groups[gang].short_by_role)
+        for group, role, short in shorts:
             there = sum(room[index] for index in pods if self.dense.classes[index].role == role)
             if there < short:
-                return f"has room for {there} of role {role}, {short - there} too few"
+                of = task_word(self.instance.groups[self.dense.groups[group].key], role)
+                return f"has room for {there} of {of}, {short - there} too few"
         return ""
 
     def _name(self, domain: int) -> str:
@@ -478,9 +493,6 @@ class NecessaryConditions:
 
     def _pod(self, index: int) -> Pod:
         return self.instance.pods[self.dense.classes[index].pods[0]]
-
-    def _pods(self, index: int) -> str:
-        return f"{plural(self.dense.classes[index].size, 'pod')} of {shape_text(self._pod(index).requests)}"
 
 
 BoolArray = npt.NDArray[np.bool_]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from placer.answers.reasons.cause import NAMED, EligibleNodes, plural, shape_text
+from placer.base.quantity import Resources
 from placer.base.words import and_list, some
 from placer.problem import Group, Instance, Key
 from placer.problem.queues import NAMESPACES
@@ -56,6 +57,38 @@ def _no_node_takes(instance: Instance, group: Group, eligible: EligibleNodes) ->
     return Reason(
         "InsufficientResources", f"no node that may take it is as large as a pod of {shape_text(pod.requests)}"
     )
+
+
+#: Causes next to which it is said that a group fits no domain of its tier; the last names a domain itself.
+BY_ROOM = ("QueueCapability", "InsufficientResources", "TopologyTooNarrow")
+
+
+def too_wide(instance: Instance, group: Group) -> str:
+    """Why no domain of its tier holds a group, were all nodes empty and the largest; empty: one may."""
+    limit = group.topology.limit if group.topology and not instance.policy.rules_off & {"C2", "C7"} else None
+    asked = {instance.pods[key].requests for key in group.pending}
+    if limit is None or not 0 <= limit < instance.topology.root_tier or group.bound or len(asked) != 1:
+        return ""
+    return _wider_than(instance, group.need, asked.pop(), limit)
+
+
+def _wider_than(instance: Instance, need: int, asked: Resources, limit: int) -> str:
+    tree = instance.topology
+    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
+    most = max(map(asked.copies_in, {node.allocatable for node in instance.nodes.values()}), default=0)
+    size, largest = min(((-count, name) for name, count in sizes.items()), default=(0, ""))
+    lack = need + size * most
+    if not (size and most) or lack <= 0:
+        return ""
+    each = "" if size == -1 else " each"
+    there = f"the largest ({largest}) has {plural(-size, 'node')}, with room for {most}{each} when empty"
+    pods = f"{plural(need, 'pod')} of {shape_text(asked)}"
+    return f"needs {pods} in one HyperNode of tier <= {limit}; {there}, {lack} too few"
+
+
+def task_word(group: Group, name: str) -> str:
+    """A role of a group, as its objects call it."""
+    return f"{'task group' if group.stated else 'task'} {name}"
 
 
 def _lacks(instance: Instance, group: Group, keys: Sequence[Key]) -> bool:
@@ -122,8 +155,8 @@ def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> It
     running.update(instance.pods[key].role for key in group.bound)
     for role, least in sorted(group.min_task_member.items()):
         if there[role] + running[role] < least:
-            minimum = "minMember of task group" if group.stated else "minTaskMember of role"
-            yield f"{minimum} {role} is {least}, but there {_there_are(there[role], running[role])}"
+            minimum = f"{'minMember' if group.stated else 'minTaskMember'} of {task_word(group, role)}"
+            yield f"{minimum} is {least}, but there {_there_are(there[role], running[role])}"
 
 
 def _succeeded(group: Group) -> str:

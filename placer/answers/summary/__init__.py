@@ -330,7 +330,7 @@ def _print_waiting(
     every = [*found.values()] if steps is None else steps(found)
     items = [item for item in every if item.reason is not None]
     print_queue(items, console, now, wide=wide)
-    print_messages(items, console)
+    print_messages(items, console, wide=wide)
     print_steps(items, console)
 
 

@@ -12,7 +12,9 @@ from placer.base.words import and_list, counted, prover_word, some
 from placer.problem import Group, GroupKey, Instance, Key, Pod
 from placer.problem.disruption import Disruption, DisruptionUnit, lost_pods
 from placer.problem.disruptions import WITHOUT_OWNER
+from placer.problem.group_names import called
 from placer.problem.placement import LOSSES, Placement
+from placer.problem.pod_states import DEFAULT_SCHEDULER
 from placer.problem.result import Judged, Result, Termination, Verdict
 from placer.problem.what_if import ran_on
 
@@ -20,10 +22,12 @@ from placer.problem.what_if import ran_on
 SHOWN = 40
 #: Gangs, or domains, that a headline names.
 FEW = 2
+#: The scheduler whose pods ``--apply`` binds.
+OWN = "placer"
 #: Whether units are evicted, to the words of their proof.
 _PROOF_WORDS = {True: ("evicts", "evicted", "fewer units or moves"), False: ("moves", "moved", "fewer units")}
 #: Why no more can be had where that is proved, and what else is worth a try where it is not.
-_HIGHER = "Pods of equal or higher priority never go."
+_HIGHER = "Pods of equal or higher priority are never evicted; they may be moved."
 _ONE_GROUP = ", or one group alone (--for)"
 _FEWER = ", a wider tier, or less (--frontier lists the prices)"
 
@@ -49,7 +53,7 @@ def preempt_lines(result: Result) -> Iterator[str]:
 def rival_lines(instance: Instance, rivals: Sequence[GroupKey]) -> Iterator[str]:
     """Say which waiting groups a plan for one group leaves out though they want its room."""
     if rivals:
-        named = (f"{_name(instance.groups[key])} (priority {instance.groups[key].priority:,})" for key in rivals)
+        named = (f"{_name(instance, key)} (priority {instance.groups[key].priority:,})" for key in rivals)
         yield (
             f"Left out: {counted(len(rivals), 'waiting group')} at least as urgent that would take this room: "
             f"{and_list(some([*named], FEW))}. `placer solve` decides who gets it."
@@ -209,7 +213,7 @@ def _running_on(disruption: Disruption, lost: set[Key]) -> Iterator[str]:
             where = f"{_nodes(outcome.new[key] for key in again)}" + (f" in {legible(domain)}" if domain else "")
             total = len(after.bound) + len(after.pending)
             many = f", {len(running):,} of {counted(total, 'pod')} run" if group.key.api_group else ""
-            yield f"{_name(group)}: {counted(len(again), 'lost pod')} on {where}{many}"
+            yield f"{_name(disruption.instance, group.key)}: {counted(len(again), 'lost pod')} on {where}{many}"
 
 
 def _also_bound(disruption: Disruption, named: Collection[Key]) -> Iterator[str]:
@@ -218,7 +222,8 @@ def _also_bound(disruption: Disruption, named: Collection[Key]) -> Iterator[str]
         more = [key for key in disruption.outcome.added(group.pending) if key not in named]
         if more:
             nodes = _nodes(disruption.outcome.new[key] for key in more)
-            yield f"-> {_name(group)}: {counted(len(more), 'more pod')} that waited, on {nodes}"
+            name = _name(disruption.instance, group.key)
+            yield f"-> {name}: {counted(len(more), 'more pod')} that waited, on {nodes}"
 
 
 def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:
@@ -228,7 +233,7 @@ def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:
         if missing:
             reason = result.reasons.get(key)
             why = f": {legible(reason.message)}" if reason else ""
-            yield f"{_name(group)} has no node for {counted(missing, 'lost pod')}{why}"
+            yield f"{_name(result.instance, group.key)} has no node for {counted(missing, 'lost pod')}{why}"
 
 
 def _staying(before: Instance, ran: Iterable[Key], lost: set[Key]) -> Iterator[str]:
@@ -257,6 +262,18 @@ def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
             yield f"{legible(each.message)}."
     if disruption.gone:
         yield from _steps(disruption)
+    yield from _other_schedulers(disruption)
+
+
+def _other_schedulers(disruption: Disruption) -> Iterator[str]:
+    others = [legible(name) for name in disruption.instance.schedulers if name != OWN]
+    if {*others} - {DEFAULT_SCHEDULER} and (disruption.gone or disruption.outcome.new):
+        one = len(others) == 1
+        who = f"Scheduler {others[0]} chooses" if one else f"Schedulers {and_list(others)} choose"
+        yield (
+            f"{who} nodes of {'its' if one else 'their'} pods {'itself' if one else 'themselves'}: use --apply for "
+            "pods with schedulerName placer only; for others, cordon the nodes that must stay free."
+        )
 
 
 def _ways(disruption: Disruption) -> Iterator[tuple[str, list[DisruptionUnit]]]:
@@ -273,15 +290,20 @@ def _kinds(disruption: Disruption, units: Sequence[DisruptionUnit]) -> str:
 
 
 def _unit(disruption: Disruption, unit: DisruptionUnit) -> str:
-    name = legible(unit.name.split("/", 1)[1])
     pods = [disruption.instance.pods[key] for key in unit.pods]
-    parts = [name, counted(len(pods), "pod"), f"priority {unit.priority:,}"]
+    parts = [_unit_name(disruption, unit), counted(len(pods), "pod"), f"priority {unit.priority:,}"]
     began = min(pod.created for pod in pods)
     if began:
         parts.append(f"since {datetime.fromtimestamp(began, UTC):%Y-%m-%d %H:%M} UTC")
     parts.append(f"from {_nodes(pod.node or '' for pod in pods)}")
     targets = [disruption.moved[key].node for key in unit.pods if key in disruption.moved]
     return ", ".join(parts) + (f" to {_nodes(targets)}" if targets else "")
+
+
+def _unit_name(disruption: Disruption, unit: DisruptionUnit) -> str:
+    kind, _, name = unit.name.partition("/")
+    gang = disruption.instance.pods[unit.pods[0]].group
+    return legible(name) if gang is None or kind != "PodGroup" else _name(disruption.instance, gang)
 
 
 def _nodes(names: Iterable[str]) -> str:
@@ -296,17 +318,17 @@ def _placed(disruption: Disruption, group: Group, what: str) -> str:
     some = len(new) < len(group.pending)
     pods = f"{len(new):,} of {counted(len(group.pending), 'pod')}" if some else counted(len(new), "pod")
     pods = f"all {pods}" if not some and len(new) > 1 else pods
-    return f"{_name(group)} {what}: {pods} {where}"
+    return f"{_name(disruption.instance, group.key)} {what}: {pods} {where}"
 
 
-def _name(group: Group) -> str:
-    return legible(f"{group.key.namespace}/{group.key.name}")
+def _name(instance: Instance, key: GroupKey) -> str:
+    return legible(called(instance, key))
 
 
 def _left(result: Result, disruption: Disruption, what: str = "still waits") -> Iterator[str]:
     for key in _unready(result, disruption):
         if result.instance.need_weights.get(key):
-            yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(result.reasons[key].message)}"
+            yield f"{_name(result.instance, key)} {what}: {legible(result.reasons[key].message)}"
 
 
 def _proof(result: Result) -> str:
@@ -314,7 +336,7 @@ def _proof(result: Result) -> str:
     verb, work, rest = _PROOF_WORDS[values[0].value.name in LOSSES]
     unproved = [each for each in values if not each.met]
     if not unproved:
-        return f"Proved by {_provers(values)}: no other choice {verb} less."
+        return f"Proved by {_provers(values)}: no other choice {verb} less work: weight, then units."
     if work not in {each.value.name for each in unproved}:
         return f"Proved: no other choice {verb} less work; whether {rest} would do is not proved."
     return _not_proved(unproved[0])

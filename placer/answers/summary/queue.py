@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from placer.answers.document import QueueItem, ReasonPart
+from placer.answers.reasons.prerequisites import BY_ROOM, too_wide
 from placer.base.text import legible, short_name
 from placer.base.words import NameList, Sentence, and_list, counted, some
 from placer.problem import Group, GroupKey, Instance, Key
@@ -118,6 +119,8 @@ def _placed_words(nodes: set[str]) -> str:
 
 def _waiting_words(instance: Instance, group: Group, reason: Reason, placed: int) -> str:
     words = reason_words(instance, group, reason)
+    if not placed and group.bound and not group.need:
+        return f"runs with {counted(len(group.bound), 'pod')}; the rest: {words}"
     return f"{placed:,} of {len(group.pending):,} pods placed; the rest: {words}" if placed else words
 
 
@@ -138,9 +141,7 @@ def reason_words(
 
 def _too_large(instance: Instance, group: Group, code: str) -> str:
     words = _larger_than_nodes(instance, group) if code == "InsufficientResources" else ""
-    if words or code not in ("InsufficientResources", "TopologyTooNarrow"):
-        return words
-    return TOO_WIDE if _larger_than_domains(instance, group) else ""
+    return words or (TOO_WIDE if code in BY_ROOM and too_wide(instance, group) else "")
 
 
 def _larger_than_nodes(instance: Instance, group: Group) -> str:
@@ -149,22 +150,6 @@ def _larger_than_nodes(instance: Instance, group: Group) -> str:
         return NO_RESOURCE
     fit = all(any(each.fits(node.allocatable) for node in instance.nodes.values()) for each in asked)
     return "" if fit else TOO_LARGE
-
-
-def _larger_than_domains(instance: Instance, group: Group) -> bool:
-    """Whether it needs more pods than the domain of most nodes could hold, were all of them empty and the largest."""
-    limit = group.topology.limit if group.topology else None
-    asked = [*{instance.pods[key].requests for key in group.pending}]
-    if limit is None or not 0 <= limit < instance.topology.root_tier or group.bound or len(asked) != 1:
-        return False
-    rooms = {node.allocatable for node in instance.nodes.values()} if asked[0] else ()
-    return group.need > _most_nodes(instance, limit) * max(map(asked[0].copies_in, rooms), default=group.need)
-
-
-def _most_nodes(instance: Instance, limit: int) -> int:
-    tree = instance.topology
-    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
-    return max(sizes.values(), default=1)
 
 
 def _rivals(reason: Reason, priorities: Mapping[str, int]) -> list[int]:
@@ -304,14 +289,19 @@ def equal_reasons(items: Iterable[QueueItem]) -> list[list[QueueItem]]:
     return [*found.values()]
 
 
-def print_messages(items: Sequence[QueueItem], console: Console) -> None:
-    """Print the whole reasons, equal ones once."""
+def print_messages(items: Sequence[QueueItem], console: Console, *, wide: bool = False) -> None:
+    """Print the whole reasons, equal ones once; ``wide``: all of them."""
     lines = queue_lines(items)
     alone = [row[0] for row in lines if len(row) == 1]
     rank = {id(item): at for at, item in enumerate(items)}
     rows = [*equal_reasons(alone), *(row for row in lines if len(row) > 1 and row[0].reason is not None)]
-    for row in sorted(rows, key=lambda row: rank[id(row[0])])[:TOLD]:
+    rows.sort(key=lambda row: rank[id(row[0])])
+    most = len(rows) if wide else TOLD
+    for row in rows[:most]:
         console.print(_message(row))
+    more = sum(map(len, rows[most:]))
+    if more:
+        console.print(f"  ... and {more:,} more (-o wide lists the reason of each)")
 
 
 def _message(row: Sequence[QueueItem]) -> Text:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from placer.base.errors import Fault
-from placer.base.text import shown
+from placer.base.text import found_like, shown
 from placer.kube.base import Problem
 from placer.kube.manifests.faults import Faults
 from placer.kube.manifests.syntax import BOM, Text, looks_like_json
@@ -48,7 +48,7 @@ def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None)
         except Problem as refusal:
             log.add(Fault(shown(str(name), 400), None, "", "", refusal.found or "", refusal.expected))
         except OSError as error:
-            log.add(Fault(shown(str(name), 400), None, "", "", _trouble(error), "a file that can be read"))
+            log.add(Fault(shown(str(name), 400), None, "", "", _trouble(error), _readable(str(name))))
     if faults is None:
         log.raise_any()
     return texts
@@ -151,6 +151,13 @@ def _check_encoding(data: bytearray) -> None:
                 found = f"byte 0x{view[place]:02x} at line {line}, which is not UTF-8"
                 raise Problem("text in UTF-8", found) from None
             start = stop
+
+
+def _readable(name: str) -> str:
+    """A noun that follows *expected*, with the file next to it that may be meant."""
+    folder, last = os.path.split(name)
+    there = next(os.walk(folder or "."), ("", [], []))[2]  # empty where the folder cannot be read
+    return "a file that can be read" + found_like(last, (each for each in there if each.lower().endswith(_SUFFIXES)))
 
 
 def _trouble(error: OSError) -> str:

@@ -146,7 +146,8 @@ def test_where_all_is_kept_nothing_goes_and_it_is_said_why() -> None:
     found = preempt(instance, time_limit=None, workers=1)
     assert not (found.placement or Placement()).disturbs
     assert found.verdict is Verdict.INFEASIBLE
-    said = "Cannot be had, which is proved: 0 of 1 group admitted. Pods of equal or higher priority never go."
+    said = "Cannot be had, which is proved: 0 of 1 group admitted. "
+    said += "Pods of equal or higher priority are never evicted; they may be moved."
     assert next(preempt_lines(found)) == said
     told = [each.message for each in found.findings if each.code == "ProtectionCosts"]
     assert told == ["default/new is not admitted since Queue kept is not reclaimable"]
