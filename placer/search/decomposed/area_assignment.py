@@ -170,6 +170,5 @@ def _free_apps(dense: Dense, network: DenseNetwork) -> dict[int, list[int]]:
 def _limited(dense: Dense, group: int) -> bool:
     gang = dense.groups[group]
     scopes = [gang.scope, *(dense.sub_groups[sub].scope for sub in gang.sub_groups)]
-    classes = (dense.classes[index] for index in gang.classes)
     bounded = any(dense.scopes[scope].limit is not None for scope in scopes)
-    return bounded or any(each.tied for each in classes)
+    return bounded or any(dense.classes[index].tied for index in gang.classes)

@@ -156,7 +156,4 @@ class _MakingWay:
             self.state.neighbours is not None and self.state.neighbours.needed(index)
         ):
             return False
-        return not self.still or not any(
-            self.dense.scopes[scope].wanted or self.dense.scopes[scope].limit is not None
-            for scope in self.dense.scopes_of(index)
-        )
+        return not self.still or not any(self.dense.scopes[scope].wanted for scope in self.dense.scopes_of(index))

@@ -268,6 +268,5 @@ class PartialSolution:
         dense = self.dense
         if dense.classes[index].tied:
             return Mobility.FIXED
-        scopes = [dense.scopes[scope] for scope in dense.scopes_of(index)]
-        tied = any(scope.wanted or scope.limit is not None for scope in scopes)
+        tied = any(dense.scopes[scope].wanted for scope in dense.scopes_of(index))
         return Mobility.LEAF if tied else Mobility.FREE

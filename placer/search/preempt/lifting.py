@@ -382,9 +382,7 @@ class _Lifter:
         return replace(pod, constraints=self._elsewhere(pod.constraints))
 
     def _elsewhere(self, constraints: Constraints) -> Constraints:
-        if not self.lost:
-            return constraints
-        return on_nodes(self.lost, constraints, "NotIn")
+        return on_nodes(self.lost, constraints, "NotIn") if self.lost else constraints
 
     def _group(self, name: GroupKey, keys: list[Key]) -> None:
         group = self.before.groups.get(name)
