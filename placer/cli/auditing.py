@@ -44,8 +44,12 @@ def run(options: argparse.Namespace) -> int:
         asked = set(flags.selection(options).groups(instance))
         entries = [] if options.sums else audit(instance, deadline, asked, progress.phase)
 
+    def counted_sums() -> Sums | None:
+        useless = stranded(instance, instance.held, deadline)
+        return None if useless is None else (useless, largest_gangs(instance))
+
     def sums() -> Sums | None:
-        return within(deadline, lambda: (stranded(instance, instance.held), largest_gangs(instance)), None)
+        return within(deadline, counted_sums, None)
 
     if options.json:
         rows = (each.as_dict() for each in entries)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placer.base.deadline import NEVER, Deadline
 from placer.base.quantity import PODS, Resources, format_amount
 from placer.problem import Constraints, Instance, Node
 
@@ -36,8 +37,8 @@ class Stranded:
         return {"resource": self.resource, "amount": self.amount, "reason": self.reason, "nodes": list(self.nodes)}
 
 
-def stranded(instance: Instance, held: Mapping[str, Resources]) -> list[Stranded]:
-    """Find stranded amounts, the most frequent reason of each resource first.
+def stranded(instance: Instance, held: Mapping[str, Resources], deadline: Deadline = NEVER) -> list[Stranded] | None:
+    """Find stranded amounts, the most frequent reason of each resource first; None: not all was looked at in time.
 
     ``held``: node to the amounts that pods take of it; an untouched node is absent.
     """
@@ -47,7 +48,9 @@ def stranded(instance: Instance, held: Mapping[str, Resources]) -> list[Stranded
     nothing = Resources()
     for name, node in instance.nodes.items():
         free = node.allocatable - held.get(name, nothing)
-        refusals: dict[Constraints, str | None] = {}
+        refusals: dict[int, str | None] = {}
+        if deadline.over:
+            return None
         for resource, kinds in least.items():
             if free[resource] > 0:
                 reason = _reason(node, free, resource, kinds, refusals)
@@ -73,15 +76,13 @@ def _least_kinds(instance: Instance) -> dict[str, list[AlikePods]]:
     return {resource: found[resource] for resource in sorted(found, key=lambda name: (name in _PLAIN, name))}
 
 
-def _reason(
-    node: Node, free: Resources, resource: str, kinds: list[AlikePods], known: dict[Constraints, str | None]
-) -> str:
+def _reason(node: Node, free: Resources, resource: str, kinds: list[AlikePods], known: dict[int, str | None]) -> str:
     for kind in kinds:
-        if kind.constraints not in known:
-            known[kind.constraints] = kind.constraints.refusal(node)
-    may = [kind for kind in kinds if known[kind.constraints] is None]
+        if id(kind.constraints) not in known:  # their hash is dear, and a tenant may write many
+            known[id(kind.constraints)] = kind.constraints.refusal(node)
+    may = [kind for kind in kinds if known[id(kind.constraints)] is None]
     if not may:
-        return known[kinds[0].constraints] or ""
+        return known[id(kinds[0].constraints)] or ""
     lacks = [([name for name, amount in kind.requests.items() if amount > free[name]], kind) for kind in may]
     missing, kind = min(lacks, key=lambda lack: len(lack[0]))
     return _words(resource, missing, kind)

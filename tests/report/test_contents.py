@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from placer.answers.report import contents, page, told_apart
+from placer.answers.report.answers import answer_of
+from placer.answers.report.inventory import Inventory
 from placer.answers.report.pages import SCRIPTS, in_element
 from placer.answers.report.palette import PALETTE
 from placer.base.deadline import NEVER, Deadline
@@ -257,7 +259,22 @@ def test_regions_and_zones_stand_in_for_a_tree() -> None:
 
 def of(*docs: Any) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
     instance: Instance = instance_of(*docs)
-    return {(each.resource, each.reason): (each.amount, each.nodes) for each in stranded(instance, instance.held)}
+    found = stranded(instance, instance.held)
+    assert found is not None
+    return {(each.resource, each.reason): (each.amount, each.nodes) for each in found}
+
+
+def test_what_is_stranded_is_not_known_where_time_is_over() -> None:
+    """One tenant's thousand selectors, each tried on each node, would hold the page up."""
+    instance = instance_of(node("a", cpu=8), pod("p", cpu=9))
+    assert stranded(instance, instance.held, Deadline(0.0)) is None
+
+
+def test_one_pod_does_not_make_thousands_of_columns() -> None:
+    asked = {f"example.com/r{number}": 1 for number in range(200)}
+    names = Inventory(answer_of(instance_of(node("a", cpu=8), pod("many", cpu=1, **asked)), None)).resources
+    assert "cpu" in names
+    assert 0 < sum(name.startswith("example.com/") for name in names) < 40
 
 
 def test_nothing_is_stranded_where_a_pod_fits() -> None:

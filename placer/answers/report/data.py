@@ -47,7 +47,8 @@ def contents(
     ``about``: ``cluster``, its name; ``live``: it was read at ``inputs.moment``; ``every``: seconds between reloads.
     Errors of :func:`~placer.answers.report.answers.answer_of`.
     """
-    return _contents(answer_of(instance, inputs.placement, strict=strict, deadline=deadline), inputs, **about)
+    answer = answer_of(instance, inputs.placement, strict=strict, deadline=deadline)
+    return _contents(answer, inputs, deadline, **about)
 
 
 def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str, Any]:
@@ -56,7 +57,13 @@ def contents_of_result(result: Result, moment: float, **about: Any) -> dict[str,
 
 
 def _contents(
-    answer: Answer, inputs: Inputs, *, cluster: str = "", live: bool = False, every: float | None = None
+    answer: Answer,
+    inputs: Inputs,
+    deadline: Deadline = NEVER,
+    *,
+    cluster: str = "",
+    live: bool = False,
+    every: float | None = None,
 ) -> dict[str, Any]:
     inventory = Inventory(answer)
     return {
@@ -77,7 +84,7 @@ def _contents(
         "values": [_value(judged, answer) for judged in answer.result.objective if is_shown(judged)],
         **inventory.as_dict(),
         "disturbed": _disturbed(answer),
-        "stranded": _stranded(inventory, answer),
+        "stranded": _stranded(inventory, answer, deadline),
         "findings": [each.as_dict() for each in answer.result.findings],
         "violations": [{"rule": v.rule, "subjects": list(v.subjects), "message": v.message} for v in answer.violations],
         "codes": _codes(answer),
@@ -218,15 +225,17 @@ def _disturbed_pods(answer: Answer) -> Iterator[tuple[int, str, int, str, int]]:
             yield step_of.get(key, 0), unit.name, index[key], what, unit.priority
 
 
-def _stranded(inventory: Inventory, answer: Answer) -> dict[str, list[dict[str, Any]]]:
-    after = _useless(inventory, inventory.after.held) if answer.decided else []
-    return {"before": _useless(inventory, inventory.before.held), "after": after}
+def _stranded(inventory: Inventory, answer: Answer, deadline: Deadline) -> dict[str, list[dict[str, Any]] | None]:
+    """Before and after; null: not all was looked at in time."""
+    after = _useless(inventory, inventory.after.held, deadline) if answer.decided else []
+    return {"before": _useless(inventory, inventory.before.held, deadline), "after": after}
 
 
-def _useless(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
-    index = inventory.node_index
-    found = [each.as_dict() for each in stranded(inventory.instance, held)]
-    return [each | {"nodes": [index[name] for name in each["nodes"]]} for each in found]
+def _useless(inventory: Inventory, held: Mapping[str, Resources], deadline: Deadline) -> list[dict[str, Any]] | None:
+    index, found = inventory.node_index, stranded(inventory.instance, held, deadline)
+    if found is None:
+        return None
+    return [each.as_dict() | {"nodes": [index[name] for name in each.nodes]} for each in found]
 
 
 def _codes(answer: Answer) -> dict[str, dict[str, str]]:

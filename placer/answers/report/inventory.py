@@ -5,7 +5,7 @@ Shared values stand once and are pointed at by index (-1: none): 55,000 pods sta
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +22,8 @@ from placer.problem.outcome import pods_by_queue, requested
 
 #: Index of what is not there.
 NOTHING = -1
+#: Most columns of resources that no node has: one pod may ask for thousands.
+_MOST_ASKED = 20
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -112,9 +114,10 @@ class Inventory:
 
     @cached_property
     def resources(self) -> list[str]:
-        """Every resource: GPUs, other devices, cpu, memory, the rest, pods."""
+        """Resources of nodes, and those that no node has but most pods ask for: GPUs, other devices, cpu, memory."""
         names = {name for node in self.instance.nodes.values() for name in node.allocatable}
-        names |= {name for pod in self.instance.pods.values() for name in pod.requests}
+        asked = Counter(name for pod in self.instance.pods.values() for name in pod.requests if name not in names)
+        names |= {name for name, _ in asked.most_common(_MOST_ASKED)}
         return sorted(names, key=lambda name: (_rank(name), name))
 
     @cached_property

@@ -44,6 +44,7 @@ function drawTiles() {
   const fits = (data.counts.find(([term]) => term === "still fits") || ["", ""])[1];
   const since = waits.map((group) => data.groups.created[group]).filter((each) => each !== null);
   const share = (amount) => (numbers.all ? amount / numbers.all : 0);
+  const isCounted = (data.decided && state.when === AFTER ? data.stranded.after : data.stranded.before) !== null;
   const whole = data.decided && state.when === BEFORE ? "" : largestFit(fits);
   const all = new Set([...waitingGroups[BEFORE], ...waitingGroups[AFTER]]).size;
   const row = (name, amount, part, kind, hint) => make(
@@ -56,7 +57,7 @@ function drawTiles() {
     tiles,
     row(`${measuredName} used`, measuredText(numbers.used), share(numbers.used), "ran", `of ${measuredText(numbers.all)}, ${percent(share(numbers.used))}`),
     row(`${measuredName} free`, measuredText(numbers.free), share(numbers.free), "good", whole),
-    row(`${measuredName} stranded`, measuredText(numbers.stranded), share(numbers.stranded), "stranded", "free, but of no use"),
+    row(`${measuredName} stranded`, isCounted ? measuredText(numbers.stranded) : "?", share(numbers.stranded), "stranded", isCounted ? "free, but of no use" : "not counted in time"),
     row(`${measuredName} waiting`, measuredText(numbers.waiting), share(numbers.waiting), "waits", `for ${counted(pods, "pod")}`),
     row("Groups waiting", waits.length.toLocaleString("en"), all ? waits.length / all : 0, "waits", waits.length && since.length && data.moment !== null ? `oldest ${ageText(Math.min(...since))}` : ""),
   );
@@ -357,6 +358,7 @@ function strandedSection() {
   const rows = data.decided ? data.stranded.after : data.stranded.before;
   const place = new Map(resources.map((resource, index) => [resource.name, index]));
   const head = "Free amounts on nodes that no pod of this cluster could use there. Running and waiting pods are tried one by one.";
+  if (rows === null) return section("stranded", "Stranded", make("p", {}, `${head} They were not counted in time (--time-limit).`));
   if (!rows.length) return section("stranded", "Stranded", make("p", {}, `${head} Nothing is stranded.`));
   const amount = (row) => amountText(place.get(rows[row].resource), rows[row].amount);
   return section("stranded", "Stranded", make("p", {}, head), new Table({
