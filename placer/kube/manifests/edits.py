@@ -85,7 +85,7 @@ def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option:
         raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
     there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
     found = [index for index in there if matches(tests, _labels(raws[index]))]
-    _check_one_kind([raws[index] for index in found], option)
+    _check_one_kind(map(raws.__getitem__, found), option)
     if not found:
         others = f"none of the {len(there):,} has these labels" if there else f"there are no items{_like(raws, kind)}"
         raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
