@@ -492,7 +492,9 @@ class _SolveCall:
         return values
 
     def _gives_way(self) -> bool:
-        """Whether somebody waits for the end of this call who was not there when it began."""
+        """Whether somebody new waits for the end of this call."""
+        if self.meanwhile is None:
+            return False
         from placer.search.process import ProcessEnd
 
         return self._enough() is ProcessEnd.KILLED

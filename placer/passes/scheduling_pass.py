@@ -739,7 +739,7 @@ def _write_status(session: PassSession, done: Pass) -> None:
 
 
 def _told_now(done: Pass, result: Result) -> Result:
-    """A decision without the reasons that gave way to new pods: objects say what they said until a pass has them."""
+    """A decision without reasons that gave way to new pods."""
     if done.loop.arrivals is None or not done.loop.arrivals.waiting:
         return result
     return replace(result, reasons={key: each for key, each in result.reasons.items() if each != LATE})

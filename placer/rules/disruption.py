@@ -197,7 +197,7 @@ def order(disruption: Disruption) -> Iterator[Violation]:
 
 
 def _keeps_room(disruption: Disruption) -> bool:
-    """Whether nothing but room on nodes is asked of a moment, and all have it: plans have hundreds of steps."""
+    """Whether only room on nodes is asked, and all have it: plans have hundreds of steps."""
     instance = disruption.instance
     near = any(pod.host_ports or pod.neighbours.affinity for pod in instance.pods.values())
     return not (near or instance.network is not None or _limited(instance)) and _has_room(disruption)

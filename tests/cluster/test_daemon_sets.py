@@ -259,17 +259,17 @@ class Asked(NamedTuple):
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked([], [])
-    read, row = KindInfo.read, Eligibility.row
+    read, row = DAEMON_SETS.read, Eligibility.row
 
-    def reading(info: KindInfo, text: bytes) -> Any:
-        found.read.extend([text] if info.kind == "DaemonSet" else [])
-        return read(info, text)
+    def reading(text: bytes) -> Any:
+        found.read.append(text)
+        return read(text)
 
     def rows(eligibility: Eligibility, constraints: Any) -> Any:
         found.rows.append(constraints)
         return row(eligibility, constraints)
 
-    monkeypatch.setattr(KindInfo, "read", reading)
+    monkeypatch.setitem(vars(DAEMON_SETS), "read", reading)
     monkeypatch.setattr(Eligibility, "row", rows)
     return found
 

@@ -532,6 +532,12 @@ def _large_and_picky() -> Iterator[HandMade]:
         causes="NoEligibleNode",
         change="let its pods",
     )
+    yield case(
+        "cordoned and without a GPU",
+        cordoned("a", cpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode InsufficientResources",
+    )
 
 
 def required_of_nodes(*expressions: Mapping[str, object]) -> dict[str, Any]:

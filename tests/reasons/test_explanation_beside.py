@@ -24,7 +24,7 @@ from tests.tiny import Tiny, crowded, crowded_network
 from tests.tiny_numa import tiny_numa
 
 Make = Callable[[int], Tiny]
-MAKES = {crowded: 80, crowded_network: 80, tiny_numa: 150}
+MAKES = {crowded: 80, crowded_network: 160, tiny_numa: 150}
 
 
 class Case:

@@ -114,7 +114,7 @@ class Inventory:
 
     @cached_property
     def resources(self) -> list[str]:
-        """Resources of nodes, and those that no node has but most pods ask for: GPUs, other devices, cpu, memory."""
+        """Resources of nodes, and those that most pods ask for in vain: GPUs first."""
         names = {name for node in self.instance.nodes.values() for name in node.allocatable}
         asked = Counter(name for pod in self.instance.pods.values() for name in pod.requests if name not in names)
         names |= {name for name, _ in asked.most_common(_MOST_ASKED)}

@@ -272,7 +272,7 @@ def _other_schedulers(disruption: Disruption) -> Iterator[str]:
         who = f"Scheduler {others[0]} chooses" if one else f"Schedulers {and_list(others)} choose"
         yield (
             f"{who} nodes of {'its' if one else 'their'} pods {'itself' if one else 'themselves'}: use --apply for "
-            "pods with schedulerName placer only; for others, cordon the nodes that must stay free."
+            "pods with schedulerName placer only; for others, cordon the nodes that must be free."
         )
 
 

@@ -274,8 +274,9 @@ class DomainSearch:
         return tuple(values) if len(values) == len(criteria) else None, plan if admitted else None
 
     def _unit_sizes(self, small: Instance) -> dict[Key, int]:
-        groups = {key: self.instance.pods[key].group for key, pod in small.pods.items() if pod.group is None}
-        return {key: len(self.instance.groups[group].bound) for key, group in groups.items() if group is not None}
+        names = {key: self.instance.pods[key].group for key, pod in small.pods.items() if pod.group is None}
+        groups = self.instance.groups  # a single pod that is to run has no group in it
+        return {key: len(groups[name].bound) for key, name in names.items() if name is not None and name in groups}
 
     # Carrying out
 

@@ -78,7 +78,7 @@ class BindingPlan:
         return BindingPlan((*other.batches, *self.batches), dropped, other.stale | self.stale)
 
     def of(self, gangs: AbstractSet[GroupKey]) -> BindingPlan:
-        """The plan of some gangs alone; what was dropped remains so."""
+        """The plan of some gangs alone."""
         return replace(self, batches=tuple(batch for batch in self.batches if not gangs.isdisjoint(batch.gangs)))
 
     def without(self, other: BindingPlan) -> BindingPlan:

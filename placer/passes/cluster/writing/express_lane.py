@@ -3,8 +3,7 @@
 A search may run meanwhile, or reasons be sought. The pods are in no gang, are bound and not released, and no kubelet
 chooses their zones (C10), so that nothing is recorded before them. They rank at least as high as each waiting group, or
 have a node that no waiting pod above them may use. The search decides with these pods bound, and the rest of the plan
-is verified again without the failed ones. Once it has decided, bindings not begun join the rest of the plan, in which
-namespaces take turns.
+is verified again without the failed ones. Then bindings not begun join the rest, in which namespaces take turns.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Arrivals:
         self._began, self._bindings_since = self._clock(), math.inf
 
     def end_search(self) -> bool:
-        """Whether the search of this pass ends now: pods wait, and not long ago another had all of its time."""
+        """Whether the search ends now: pods wait, and another had all of its time not long ago."""
         now = self._clock()
         if self._since is None:
             self._since, self._whole = now, now >= self._gives_way_until
@@ -76,7 +75,7 @@ class Arrivals:
     def end_bindings(self) -> bool:
         """Whether no more gangs begin in this pass: they had half as long as the decision, or a second, and pods wait.
 
-        Else one tenant's many bindings hold up everybody; a third of the time at least is left for bindings.
+        Else one tenant's bindings hold up everybody; a third of the time is left for them.
         """
         now = self._clock()
         self._bindings_since = min(self._bindings_since, now)
@@ -136,7 +135,7 @@ class ExpressLane:
         return ProcessEnd.KILLED if self._arrivals.end_search() else None
 
     def hand_over(self) -> None:
-        """Begin no more bindings, since the search has decided, and wait until the others are made."""
+        """Begin no more bindings, and wait for the others."""
         self._decided.set()
         self.join()
 
