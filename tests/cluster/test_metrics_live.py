@@ -106,7 +106,7 @@ def test_what_passes_did_is_told(
         assert gaps
         assert all(math.isnan(each) or each >= 0 for each in gaps)
         cluster.patch("/api/v1/nodes/n2", {"spec": {"unschedulable": None}})
-        wait_until(lambda: loop.bound == 4 and len(loop.passes) == 2, "the second pass")
+        wait_until(lambda: loop.bound == 4, "the pass that has room")
         found = told(server)
         assert ("placer_waiting_groups", reason.code) not in found
         assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 4
