@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,7 @@ def run(options: argparse.Namespace) -> int:
         useless = stranded(instance, instance.held, deadline)
         return None if useless is None else (useless, largest_gangs(instance))
 
-    def sums() -> Sums | None:
-        return within(deadline, counted_sums, None)
-
+    sums = partial(within, deadline, counted_sums, None)
     if options.json:
         rows = (each.as_dict() for each in entries)
         printing.tell(

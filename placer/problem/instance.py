@@ -433,10 +433,19 @@ class Instance:
         return {node: Resources(amounts) for node, amounts in sums.items()}
 
     @cached_property
+    def allocatables(self) -> Mapping[Resources, int]:
+        """Allocatable amounts to the number of their nodes."""
+        return Counter(node.allocatable for node in self.nodes.values())
+
+    @cached_property
+    def domain_sizes(self) -> Mapping[str, int]:
+        """HyperNode to the number of its nodes."""
+        return Counter(name for node in self.nodes for name in self.topology.path(node))
+
+    @cached_property
     def offered(self) -> frozenset[str]:
         """Resources that some node offers any of."""
-        amounts = {node.allocatable for node in self.nodes.values()}
-        return frozenset(name for allocatable in amounts for name, amount in allocatable.items() if amount > 0)
+        return frozenset(name for each in self.allocatables for name, amount in each.items() if amount > 0)
 
     def unoffered(self, pod: Pod) -> list[str]:
         """Resources that a pod asks for and no node offers."""
@@ -468,7 +477,7 @@ class Instance:
     def average_shares(self) -> Mapping[str, Fraction]:
         """Micro-nodes per unit of each resource that decides: 10^6 x k / total, times its number in the policy."""
         totals: dict[str, tuple[int, int]] = {}
-        for allocatable, nodes in Counter(node.allocatable for node in self.nodes.values()).items():
+        for allocatable, nodes in self.allocatables.items():
             for resource, amount in allocatable.items():
                 if amount > 0:
                     count, total = totals.get(resource, (0, 0))

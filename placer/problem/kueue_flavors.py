@@ -83,9 +83,6 @@ def note_topologies(objects: Objects, policy: Policy, findings: Findings) -> Non
 
 def _topology_keys(spec: Mapping[str, Any]) -> tuple[str, ...]:
     levels = spec.get("levels")
-    labels = (
-        (each.get("nodeLabel") for each in reversed(levels) if isinstance(each, dict))
-        if isinstance(levels, list)
-        else ()
-    )
+    known = [each for each in reversed(levels) if isinstance(each, dict)] if isinstance(levels, list) else []
+    labels = (each.get("nodeLabel") for each in known)
     return tuple(str(each) for each in labels if each and each != _HOST)

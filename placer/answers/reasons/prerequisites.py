@@ -73,10 +73,9 @@ def too_wide(instance: Instance, group: Group) -> str:
 
 
 def _wider_than(instance: Instance, need: int, asked: Resources, limit: int) -> str:
-    tree = instance.topology
-    sizes = Counter(name for node in instance.nodes for name in tree.path(node) if tree.tier(name) <= limit)
-    most = max(map(asked.copies_in, {node.allocatable for node in instance.nodes.values()}), default=0)
-    size, largest = min(((-count, name) for name, count in sizes.items()), default=(0, ""))
+    tier, sizes = instance.topology.tier, instance.domain_sizes.items()
+    most = max(map(asked.copies_in, instance.allocatables), default=0)
+    size, largest = min(((-count, name) for name, count in sizes if tier(name) <= limit), default=(0, ""))
     lack = need + size * most
     if not (size and most) or lack <= 0:
         return ""

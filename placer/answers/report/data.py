@@ -233,9 +233,8 @@ def _stranded(inventory: Inventory, answer: Answer, deadline: Deadline) -> dict[
 
 def _useless(inventory: Inventory, held: Mapping[str, Resources], deadline: Deadline) -> list[dict[str, Any]] | None:
     index, found = inventory.node_index, stranded(inventory.instance, held, deadline)
-    if found is None:
-        return None
-    return [each.as_dict() | {"nodes": [index[name] for name in each.nodes]} for each in found]
+    rows = (each.as_dict() | {"nodes": [index[name] for name in each.nodes]} for each in found or ())
+    return None if found is None else list(rows)
 
 
 def _codes(answer: Answer) -> dict[str, dict[str, str]]:

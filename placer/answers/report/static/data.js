@@ -226,10 +226,10 @@ function measuredText(amount) {
 
 /** What there is, is used, is free for a pod, is free and of no use, and is waited for. */
 function numbersAt(when) {
-  const found = { all: 0, used: 0, free: 0, stranded: 0, waiting: 0 };
-  const lists = (data.decided && when === AFTER ? data.stranded.after : data.stranded.before) || [];
+  const lists = data.decided && when === AFTER ? data.stranded.after : data.stranded.before;
+  const found = { all: 0, used: 0, free: 0, stranded: 0, waiting: 0, isCounted: lists !== null };
   for (const resource of measured) {
-    const useless = new Set(lists.filter((each) => each.resource === resources[resource].name).flatMap((each) => each.nodes));
+    const useless = new Set((lists || []).filter((each) => each.resource === resources[resource].name).flatMap((each) => each.nodes));
     for (let node = 0; node < nodeCount; node += 1) {
       const left = Math.max(0, freeOfNode(node, resource, when));
       found.all += amounts[data.nodes.allocatable[node]][resource];

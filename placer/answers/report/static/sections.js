@@ -44,7 +44,6 @@ function drawTiles() {
   const fits = (data.counts.find(([term]) => term === "still fits") || ["", ""])[1];
   const since = waits.map((group) => data.groups.created[group]).filter((each) => each !== null);
   const share = (amount) => (numbers.all ? amount / numbers.all : 0);
-  const isCounted = (data.decided && state.when === AFTER ? data.stranded.after : data.stranded.before) !== null;
   const whole = data.decided && state.when === BEFORE ? "" : largestFit(fits);
   const all = new Set([...waitingGroups[BEFORE], ...waitingGroups[AFTER]]).size;
   const row = (name, amount, part, kind, hint) => make(
@@ -57,7 +56,7 @@ function drawTiles() {
     tiles,
     row(`${measuredName} used`, measuredText(numbers.used), share(numbers.used), "ran", `of ${measuredText(numbers.all)}, ${percent(share(numbers.used))}`),
     row(`${measuredName} free`, measuredText(numbers.free), share(numbers.free), "good", whole),
-    row(`${measuredName} stranded`, isCounted ? measuredText(numbers.stranded) : "?", share(numbers.stranded), "stranded", isCounted ? "free, but of no use" : "not counted in time"),
+    row(`${measuredName} stranded`, numbers.isCounted ? measuredText(numbers.stranded) : "?", share(numbers.stranded), "stranded", numbers.isCounted ? "free, but of no use" : "not counted in time"),
     row(`${measuredName} waiting`, measuredText(numbers.waiting), share(numbers.waiting), "waits", `for ${counted(pods, "pod")}`),
     row("Groups waiting", waits.length.toLocaleString("en"), all ? waits.length / all : 0, "waits", waits.length && since.length && data.moment !== null ? `oldest ${ageText(Math.min(...since))}` : ""),
   );
