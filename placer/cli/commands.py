@@ -1,4 +1,4 @@
-"""Commands and their flags, all declared here: what carries one out is imported when it runs.
+"""All commands and their flags; the module that carries one out is imported when it runs.
 
 ``MODULE:FUNCTION`` of :mod:`placer.cli` carries a command out; it returns the exit code.
 """

@@ -196,14 +196,14 @@ def _together(parts: Sequence[Placement]) -> Placement:
 
 
 class _Keys:
-    #: Of a Binding, and of its target: what it may have.
+    #: Keys of a Binding, and of its target.
     BINDING = ("apiVersion", "kind", "metadata", "target")
     TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
-    #: Of a Placement: what is judged, and what it may have that its schema does not name.
+    #: Keys of a Placement that are judged, and those that its schema does not name.
     _PARTS = ("lost", "wanted", "freed", "evictions", "moves", "steps")
     _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", *_PARTS))
     _BESIDE = ("metadata", *_PARTS)
-    #: Of lists of a Placement: what an entry may have, and what of it is not judged.
+    #: Lists of a Placement: keys of an entry, and those that are not judged.
     _ENTRIES: ClassVar = {
         "bindings": (("namespace", "pod", "node", "numaZones"), ()),
         "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),

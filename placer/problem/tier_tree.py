@@ -301,10 +301,10 @@ def _overlaps(between: _Memberships, members: Mapping[str, Members]) -> Iterator
             shared[frozenset(names)].append(node)
     above = {name: between.above({name}) for owners in shared for name in owners}
     for owners, nodes in shared.items():
-        beside = _side_by_side(owners, above)
-        if beside:
-            message = f"{_listed(beside)} share {_nodes(sorted(nodes))}, but do not lie one above the other"
-            yield "HyperNodeOverlap", beside, message
+        apart = _side_by_side(owners, above)
+        if apart:
+            message = f"{_listed(apart)} share {_nodes(sorted(nodes))}, but do not lie one above the other"
+            yield "HyperNodeOverlap", apart, message
 
 
 def _side_by_side(names: Set[str], above: Mapping[str, Set[str]]) -> list[str]:

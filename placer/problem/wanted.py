@@ -19,7 +19,7 @@ from placer.base.words import some
 from placer.kube.manifests import Text, read_objects
 from placer.problem import GroupKey, Instance
 
-#: ``N x PODS x RESOURCES [@ TIER]``; what does not begin so is the name of a file.
+#: ``N x PODS x RESOURCES [@ TIER]``; any other text is the name of a file.
 _SHAPE = re.compile(
     r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,@]+(?:,[^\s=,]+=[^\s=,@]+)*)\s*(?:@\s*(\S+)\s*)?"
 )

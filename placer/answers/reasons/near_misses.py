@@ -386,7 +386,7 @@ class NeighbourWords:
 #: So many sentences about terms are in one reason: more help nobody, and a tenant writes as many terms as they like.
 TERMS = 2
 
-#: What is said of terms of anti-affinity to who has none of them.
+#: Words about terms of anti-affinity, for readers who have none of these.
 _APART = Sentence.of("others keep its pods off where they are: ")
 
 _TOLD: Mapping[str, Callable[[NeighbourWords, Pod, frozenset[str]], Iterator[Sentence]]] = {

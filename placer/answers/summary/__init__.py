@@ -417,7 +417,7 @@ def is_shown(judged: Judged) -> bool:
 
 
 def name_of(judged: Judged, result: Result) -> str:
-    """What a value is called beside the others of an answer."""
+    """The name of a value among those of an answer."""
     several = len({judged.value.priority for judged in result.objective} - {None}) > 1
     return value_word(judged.value.name, judged.value.priority if several else None)
 

@@ -269,9 +269,9 @@ def lift(
 ) -> Lifted:
     """Let everything wait that may be disturbed (:func:`may_be_disturbed`).
 
-    What breaks rules where it stands stays as it is, and so does what no rule can be asked of; but calls that cost too
-    much where both ends stand keep nobody, nor do links that carry too much. ``unit_sizes``: pods that stand in no
-    group to how many pods the unit has at most that each is of; 1 where it is not there.
+    Pods that break rules where they stand keep their nodes, and so do those that no rule can be asked of. Calls that
+    cost too much where both ends stand, and links that carry too much, keep nobody. ``unit_sizes``: pod in no group
+    to the most pods of its unit; an absent one is 1.
     """
     left, apart, complete = set(candidates), set[Key](), True
     for _ in range(_ROUNDS):
@@ -402,7 +402,7 @@ class _Lifter:
         self.lifted_groups.append(LiftedGroup(priority, (LiftedPart(tuple(keys)),), unit_size=size))
 
     def _ready(self, group: Group, keys: list[Key], *, beyond: bool) -> None:
-        """A group that is ready: what of it stays and is moved has to be so as well, within its limits of tiers.
+        """A ready group: its pods that remain or move have to be ready as well, within its limits of tiers.
 
         ``beyond``: it breaks these as it stands, and so nothing of it is moved.
         """

@@ -668,7 +668,7 @@ class Teller:
                 (news, self._lost), self._waiting, self._busy = self._waiting, None, True
             try:
                 report = write_news(self._server(), self._name, news, self._options, self._is_over, gates=self._gates)
-            except Exception as error:  # as in a pass, what cannot be written is told
+            except Exception as error:  # as in a pass, a failed write is reported
                 report = StatusReport(troubles=[f"{type(error).__name__}: {error}"])
             with self._changed:
                 self._report = self._report.and_then(report)
